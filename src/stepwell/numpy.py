@@ -1,9 +1,9 @@
-"""NumPy, for functions that are compiled: the same names, meanings, dtypes and defaults.
+"""NumPy for compiled functions: the same names, meanings, dtypes and defaults.
 
 ``import stepwell.numpy as snp``. In a function given to `stepwell.jit` these functions describe a
-computation; outside of one they are NumPy's own, and give NumPy's arrays. Names that NumPy lacks
-(``erf``, ``logsumexp``, ``bitcast``, ...) are compiled and run. What NumPy has and this module has
-not is refused by name, with the nearest that is here.
+computation; outside of one they are NumPy's own, and return NumPy's arrays. Functions that NumPy
+lacks (``erf``, ``logsumexp``, ``bitcast``, ...) are compiled and run. NumPy's names that are
+missing here are refused, with the nearest supported name.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ linalg = Submodule("linalg")
 
 
 def __getattr__(name: str) -> Any:
-    """Say what to write instead of what is not here."""
+    """Raise for a missing name, with advice on what to write instead."""
     if name == "__all__":
         return sorted(["bfloat16", "linalg", *NAMES, *_facades])
     raise AttributeError(f"module 'stepwell.numpy' has no attribute '{name}'{refused(name)}")
 
 
 def __dir__() -> list[str]:
-    """Leave out what is imported."""
+    """Return the public names, without imports."""
     return __getattr__("__all__")

@@ -1,4 +1,4 @@
-"""Changing shapes: the elements stay, their places change."""
+"""Functions that change shapes: they keep the elements and move them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stepwell.frontend.tensor import Tensor
 
 
 def sizes_of(shape: Any) -> tuple[int, ...]:
-    """Return a shape, or how often each axis is repeated, as a tuple of ints."""
+    """Return a shape, or the repeat counts of axes, as a tuple of ints."""
     try:
         sizes = (shape,) if isinstance(shape, int | np.integer | Tensor) else tuple(shape)
     except TypeError:
@@ -59,7 +59,7 @@ def reshape(a: Any, shape: Any, order: str = "C", copy: bool | None = None) -> T
     if found is None:
         found = value.graph.emit("reshape", [value], [(value.kind, sizes)])[0]
     if not _is_dense(value) and [n for n in sizes if n != 1] != [n for n in value.shape if n != 1]:
-        return found.may_share(value)  # NumPy copies what does not lie row by row
+        return found.may_share(value)  # NumPy copies arrays that are not contiguous
     return found.part_of(
         value,
         lambda base: reshape(base, sizes),
@@ -69,7 +69,7 @@ def reshape(a: Any, shape: Any, order: str = "C", copy: bool | None = None) -> T
 
 
 def _is_dense(x: Tensor) -> bool:
-    """Whether the elements of ``x`` lie row by row without a gap, as whole arrays do."""
+    """Whether the elements of ``x`` are contiguous in row-major order, as in whole arrays."""
     while x.part is not None:
         if not x.part.whole and not _is_run(x.part.index):
             return False
@@ -78,7 +78,7 @@ def _is_dense(x: Tensor) -> bool:
 
 
 def _is_run(index: Any) -> bool:
-    """Whether an index takes neighbours: numbers, then at most one part of an axis."""
+    """Whether an index selects contiguous elements: integers, then at most one slice of step 1."""
     given: tuple[Any, ...] = index if type(index) is tuple else (index,)
     cut = False
     for part in given:
@@ -95,7 +95,7 @@ def _is_run(index: Any) -> bool:
 
 
 def in_order(order: Any) -> None:
-    """Refuse orders of elements other than row by row."""
+    """Refuse orders of elements other than row-major."""
     if order not in (None, "C", "K", "A"):
         raise TraceError(f"order={order!r} is not known to Stepwell: arrays lie row by row")
 
@@ -128,7 +128,7 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
 
 @public()
 def transpose(a: Any, axes: Any = None) -> Tensor:
-    """Return ``a`` with its axes in the order ``axes``, reversed where none are given."""
+    """Return ``a`` with its axes in the order ``axes``; reversed if none are given."""
     value = lift(a)
     return permute_dims(value, tuple(reversed(range(value.ndim))) if axes is None else axes)
 
@@ -161,7 +161,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Tensor:
 
 @public()
 def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
-    """Return ``a`` with axes moved to other places; the rest keep their order."""
+    """Return ``a`` with axes moved to other places; the other axes keep their order."""
     value = lift(a)
     sources = [check_axis(k, value.ndim) for k in axes_of(source)]
     targets = [check_axis(k, value.ndim) for k in axes_of(destination)]
@@ -178,7 +178,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
 
 @public()
 def expand_dims(a: Any, axis: Any) -> Tensor:
-    """Return ``a`` with axes of size 1 at the places ``axis`` of the result."""
+    """Return ``a`` with new axes of size 1 at the places ``axis`` of the result."""
     value = lift(a)
     axes = axes_of(axis)
     rank = value.ndim + len(axes)
@@ -191,7 +191,7 @@ def expand_dims(a: Any, axis: Any) -> Tensor:
 
 @public(method=True)
 def squeeze(a: Any, axis: Any = None) -> Tensor:
-    """Return ``a`` without the axes ``axis`` of size 1; None drops all of them."""
+    """Return ``a`` without the axes ``axis`` of size 1; None drops all axes of size 1."""
     value = lift(a)
     if axis is None:
         drop = {k for k, n in enumerate(value.shape) if n == 1}
@@ -210,7 +210,7 @@ def squeeze(a: Any, axis: Any = None) -> Tensor:
 
 @public()
 def broadcast_to(array: Any, shape: Any) -> Tensor:
-    """Return ``array`` repeated to ``shape``."""
+    """Return ``array`` broadcast to ``shape``."""
     value = lift(array)
     sizes = sizes_of(shape)
     try:
@@ -224,7 +224,7 @@ def broadcast_to(array: Any, shape: Any) -> Tensor:
 
 @public()
 def broadcast_arrays(*args: Any) -> tuple[Tensor, ...]:
-    """Return ``args`` repeated to the shape they have together."""
+    """Return ``args`` broadcast to their common shape."""
     values = [lift(a) for a in args]
     shape = np.broadcast_shapes(*(v.shape for v in values))
     return tuple(broadcast(v, shape) for v in values)
@@ -266,7 +266,7 @@ def flip(m: Any, axis: Any = None) -> Tensor:
 
 @public(method=True)
 def ravel(a: Any, order: str = "C") -> Tensor:
-    """Return the elements of ``a``, row by row, along one axis."""
+    """Return the elements of ``a``, in row-major order, along one axis."""
     in_order(order)
     value = lift(a)
     return reshape(value, (value.size,))
@@ -274,7 +274,7 @@ def ravel(a: Any, order: str = "C") -> Tensor:
 
 @method()
 def flatten(x: Any, order: str = "C") -> Tensor:
-    """Return a copy of the elements of ``x``, row by row, along one axis."""
+    """Return a copy of the elements of ``x``, in row-major order, along one axis."""
     in_order(order)
     return reshape(fresh(lift(x)), (lift(x).size,))
 
@@ -287,13 +287,13 @@ def copy(a: Any) -> Tensor:
 
 @public()
 def atleast_1d(*arys: Any) -> Any:
-    """Return arrays with one axis at least."""
+    """Return arrays with at least one axis."""
     return _each(arys, lambda a: reshape(a, (1,)) if not a.ndim else a)
 
 
 @public()
 def atleast_2d(*arys: Any) -> Any:
-    """Return arrays with two axes at least; new ones come first."""
+    """Return arrays with at least two axes; new ones come first."""
     return _each(arys, lambda a: reshape(a, ((1,) * (2 - a.ndim) + a.shape)))
 
 

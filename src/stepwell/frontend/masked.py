@@ -1,8 +1,8 @@
-"""``x[mask]`` where only the run knows the mask: how many elements it has, nobody knows yet.
+"""``x[mask]`` with a mask known at run time only: the number of elements is not known.
 
-It can be computed with element by element, summed up, and assigned to the same places of an array:
-``x[m] += 1``, ``x[m] = numpy.sqrt(y[m])``, ``x[m].sum()``. All elements are computed, and those at
-the places of the mask are taken.
+It supports elementwise operations, reductions, and assignment to the same places of an array:
+``x[m] += 1``, ``x[m] = numpy.sqrt(y[m])``, ``x[m].sum()``. All elements are computed, and the mask
+selects from them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from stepwell.frontend.ufuncs import ufunc
 
 
 class Masked(np.lib.mixins.NDArrayOperatorsMixin):
-    """The elements of ``values`` where ``mask``, of its first axes, is true."""
+    """The elements of ``values`` where ``mask``, over its first axes, is true."""
 
     def __init__(self, values: Tensor, mask: Tensor) -> None:
         self.values = values
@@ -32,12 +32,12 @@ class Masked(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def wide(self) -> Tensor:
-        """The mask, for each element."""
+        """The mask, broadcast to all elements."""
         return widened(self.mask, self.values.shape)
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
-        """Compute with all elements."""
-        keywords.pop("out", None)  # x[m] is a copy: nobody sees that it is changed
+        """Compute with all elements, masked or not."""
+        keywords.pop("out", None)  # x[m] is a copy: writes to it are not visible
         if method != "__call__" or keywords:
             self._refuse()
         rest = self.ndim - 1
@@ -49,7 +49,7 @@ class Masked(np.lib.mixins.NDArrayOperatorsMixin):
                     self._refuse()
                 given.append(value.values)
             elif is_number(value) or np.ndim(value) <= rest:
-                given.append(value)  # a row, for each of those that the mask chooses
+                given.append(value)  # a row, for each selected one
             elif np.ndim(value) == self.ndim and np.shape(value)[0] == 1:
                 given.append(lift(value)[0])
             else:
@@ -57,7 +57,7 @@ class Masked(np.lib.mixins.NDArrayOperatorsMixin):
         return Masked(ufunc(function, *given), self.mask)
 
     def check(self, mask: Tensor) -> None:
-        """Raise where ``mask`` is not this one's."""
+        """Raise if ``mask`` is not equal to this one's."""
         if not is_same_value(fresh(mask), self.mask):
             raise TraceError(
                 "x[mask] and y[other] have the same elements only where the masks are one: "
@@ -66,7 +66,7 @@ class Masked(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def ndim(self) -> int:
-        """The number of axes: one for all of the mask's."""
+        """The number of axes: the axes of the mask count as one."""
         return self.values.ndim - self.mask.ndim + 1
 
     @property
@@ -123,7 +123,7 @@ class Masked(np.lib.mixins.NDArrayOperatorsMixin):
         return self._reduced(of, self._filled(limit), axis, keepdims, others)
 
     def _filled(self, number: float) -> Tensor:
-        """Return all elements, with ``number`` in the places that were not chosen."""
+        """Return all elements, with ``number`` in the places that the mask does not select."""
         return e.where(self.wide, self.values, full((), number, self.values.kind))
 
     def _axes(self, axis: Any) -> tuple[int, ...]:
@@ -132,7 +132,7 @@ class Masked(np.lib.mixins.NDArrayOperatorsMixin):
     def _reduced(
         self, of: Callable[..., Tensor], given: Tensor, axis: Any, keepdims: bool, others: Any
     ) -> Any:
-        """Return ``given``, which has all elements, reduced along axes of ``x[mask]``."""
+        """Return ``given``, an array of all elements, reduced along axes of ``x[mask]``."""
         if any(v is not None for v in others.values()):
             self._refuse()
         axes, more = self._axes(axis), self.mask.ndim - 1
@@ -147,7 +147,7 @@ class Masked(np.lib.mixins.NDArrayOperatorsMixin):
         self._refuse()
 
     def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
-        """Sum up."""
+        """Call one of the reductions."""
         name = getattr(function, "__name__", "")
         name = _NAMES.get(name, name)
         known = keywords.keys() <= {"axis", "keepdims"}
@@ -184,12 +184,12 @@ _NAMES = {"amin": "min", "amax": "max"}
 
 
 def masked(x: Tensor, mask: Tensor) -> Masked:
-    """Return ``x[mask]``, copied now."""
+    """Return ``x[mask]`` as a copy."""
     return Masked(fresh(x), fresh(mask))
 
 
 def widened(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return a mask of the first axes of ``shape`` as one of all."""
+    """Return a mask over the first axes of ``shape``, broadcast to all axes."""
     if mask.ndim == len(shape):
         return mask
     wide = Tensor.operators["reshape"](mask, (*mask.shape, *(1,) * (len(shape) - mask.ndim)))

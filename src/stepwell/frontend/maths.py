@@ -1,4 +1,4 @@
-"""What functions of Python's `math` are for traced numbers: float64, and they raise as there."""
+"""Python's `math` functions for traced numbers: in float64, with Python's exceptions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _raised(good: Tensor, error: tuple[str, str]) -> None:
 
 
 def _within(good: Callable[[Tensor], Tensor]) -> Callable[..., None]:
-    """Return what raises ValueError where an argument is no NaN and not ``good``."""
+    """Return a check that raises ValueError unless the argument is NaN or ``good``."""
 
     def look(result: Tensor, *values: Tensor) -> None:
         (value,) = values
@@ -40,7 +40,7 @@ def _within(good: Callable[[Tensor], Tensor]) -> Callable[..., None]:
 
 
 def _finite(result: Tensor, *values: Tensor) -> None:
-    """Raise OverflowError where what is finite gives an infinity."""
+    """Raise OverflowError if finite arguments give an infinity."""
     good = e.logical_not(e.isinf(result))
     for value in values:
         good = e.logical_or(good, e.logical_not(e.isfinite(value)))
@@ -48,7 +48,7 @@ def _finite(result: Tensor, *values: Tensor) -> None:
 
 
 def _number(result: Tensor, *values: Tensor) -> None:
-    """Raise ValueError where what is no NaN gives one."""
+    """Raise ValueError if the result is NaN though no argument is."""
     good = e.logical_not(e.isnan(result))
     for value in values:
         good = e.logical_or(good, e.isnan(value))
@@ -69,7 +69,7 @@ def _function(
 
 
 def _whole(compute: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
-    """Return a function that gives an integer."""
+    """Return a function that returns an integer."""
 
     def function(value: Any) -> Any:
         x = _real(value)
@@ -127,4 +127,4 @@ MATHS: dict[Any, Callable[..., Any]] = {
     math.degrees: _function(lambda x: e.multiply(x, 180 / math.pi)),
     math.radians: _function(lambda x: e.multiply(x, math.pi / 180)),
 }
-"""What they are, by Python's own functions."""
+"""The traced implementations, by Python's own functions."""

@@ -1,4 +1,4 @@
-"""Matrices by NumPy's names: diagonals, triangles, Kronecker and cross products, turns."""
+"""NumPy's matrix functions: diagonals, triangles, Kronecker and cross products, rotations."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def diag(v: Any, k: int = 0) -> Tensor:
     n = value.size + abs(k)
     if not value.size:
         return full((n, n), 0, value.kind)
-    # n rows of the vector, moved: each element is followed by n zeros
+    # n rows of the vector, padded so that each element is followed by n zeros
     spread = j.pad(m.expand_dims(value, 1), ((0, 0), (0, n)))
     flat = m.reshape(spread, (value.size * (n + 1),))
     before = k if k >= 0 else -k * n
@@ -68,7 +68,7 @@ def diag(v: Any, k: int = 0) -> Tensor:
 
 @public()
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:
-    """`numpy.tri`: ones at and below diagonal ``k``, of float64 unless told."""
+    """`numpy.tri`: ones at and below diagonal ``k``; the default dtype is float64."""
     shape = checked_shape((N, N if M is None else M))
     rows, columns = iota(shape, 0, INTEGER), iota(shape, 1, INTEGER)
     return cast(e.greater_equal(e.add(rows, k), columns), dtype_of(dtype))
@@ -107,7 +107,7 @@ def vdot(a: Any, b: Any) -> Tensor:
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Tensor:
-    """`numpy.cross`, of vectors of three elements, or of two of them."""
+    """`numpy.cross`, of vectors with two or three elements."""
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = array(a), array(b)

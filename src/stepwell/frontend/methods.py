@@ -1,4 +1,4 @@
-"""Methods of arrays that are no functions of NumPy's, and those that are refused."""
+"""Methods of arrays that NumPy has not as functions, and methods that are refused."""
 
 from __future__ import annotations
 

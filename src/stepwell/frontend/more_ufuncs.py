@@ -1,4 +1,4 @@
-"""Ufuncs that are made of others, or of the bits of floats."""
+"""Ufuncs that are composed of others, or computed from the bits of floats."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def _number(value: int, like: Tensor) -> Tensor:
 
 
 def signbit(x: Tensor) -> Tensor:
-    """Return whether the sign of a float is negative, of zeros and NaN too."""
+    """Return whether the sign of a float is negative, also for zeros and NaN."""
     if x.kind.name == "bf16":
         x = cast(x, as_dtype("f32"))
     return e.less(_bits(x), 0)
 
 
 def nextafter(x1: Tensor, x2: Tensor) -> Tensor:
-    """Return the float after ``x1`` on the way to ``x2``."""
+    """Return the next float after ``x1`` towards ``x2``."""
     x, y = together(x1, x2)
     bits = _bits(x)
     away = e.equal(e.less(x, y), e.greater(x, 0))
@@ -51,7 +51,7 @@ def nextafter(x1: Tensor, x2: Tensor) -> Tensor:
 def spacing(x: Tensor) -> Tensor:
     """Return the distance to the next float away from zero, with the sign of ``x``.
 
-    NumPy's of f16 is the distance to the next greater one.
+    For f16 NumPy returns the distance to the next greater float.
     """
     far = full(x.shape, np.inf, x.kind)
     half = x.kind.name == "f16"
@@ -83,7 +83,7 @@ def heaviside(x1: Tensor, x2: Tensor) -> Tensor:
 
 
 def gcd(x1: Tensor, x2: Tensor) -> Tensor:
-    """Return the greatest common divisor, by Euclid's algorithm for all elements at once."""
+    """Return the greatest common divisor, by Euclid's algorithm on all elements at once."""
     kind, (x, y) = _sizes(x1, x2)
 
     def going(pair: Any) -> Any:
@@ -99,7 +99,7 @@ def gcd(x1: Tensor, x2: Tensor) -> Tensor:
 
 
 def _sizes(x1: Tensor, x2: Tensor) -> tuple[DType, list[Tensor]]:
-    """Return the dtype of two integers together, and their sizes, without a sign."""
+    """Return the common dtype of two integers, and their absolute values."""
     values = together(x1, x2)
     kind = values[0].kind
     if kind.kind == "signed":
@@ -108,7 +108,7 @@ def _sizes(x1: Tensor, x2: Tensor) -> tuple[DType, list[Tensor]]:
 
 
 def lcm(x1: Tensor, x2: Tensor) -> Tensor:
-    """Return the least common multiple, 0 where one is 0."""
+    """Return the least common multiple, 0 if either is 0."""
     kind, (x, y) = _sizes(x1, x2)
     divisor = gcd(x, y)
     none = e.equal(divisor, 0)
@@ -117,7 +117,7 @@ def lcm(x1: Tensor, x2: Tensor) -> Tensor:
 
 
 def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return a mantissa in 0.5 .. 1 and the exponent of 2 that it is multiplied with."""
+    """Return a mantissa in 0.5 .. 1 and the exponent of 2 that multiplies it."""
     mantissa, bias = _MANTISSA[x.kind.name], _BIAS[x.kind.name]
     tiny = e.less(e.abs(x), _float(2.0 ** (1 - bias), x.kind))
     lifted = e.where(tiny, e.multiply(x, _float(2.0**mantissa, x.kind)), x)
@@ -153,7 +153,7 @@ def ldexp(x1: Tensor, x2: Tensor) -> Tensor:
 
 
 def modf(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the fraction and the whole part, both with the sign of ``x``."""
+    """Return the fractional and the integral part, both with the sign of ``x``."""
     whole = e.trunc(x)
     rest = e.where(e.isinf(x), _float(0, x.kind), e.subtract(x, whole))
     return e.copysign(rest, x), whole

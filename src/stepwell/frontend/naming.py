@@ -1,4 +1,4 @@
-"""What to write instead of NumPy's names that are not here."""
+"""Messages for NumPy's names that are not supported: what to write instead."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ATTRIBUTES = {
 
 
 def attribute_refused(name: str) -> str:
-    """Return why arrays of a trace lack what NumPy's have, and what to write.
+    """Return why a traced array lacks an attribute of NumPy's, and what to write instead.
 
     >>> attribute_refused("resize")
     '; an array keeps its shape; use numpy.resize(x, shape)'
@@ -57,7 +57,7 @@ def attribute_refused(name: str) -> str:
 
 
 def refused(name: str) -> str:
-    """Return why NumPy's ``name`` is not here, and the nearest that is.
+    """Return why NumPy's ``name`` is not supported, and the nearest supported name.
 
     >>> refused("fft"), refused("nonsense")
     ('; numpy.fft is not supported yet', '')

@@ -1,4 +1,4 @@
-"""NumPy's functions that leave NaN out: `nansum`, `nanmean`, `nanmax` and their kin."""
+"""NumPy's functions that ignore NaN: `nansum`, `nanmean`, `nanmax` and similar ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stepwell.frontend.tensor import Tensor
 
 
 def numbers(value: Tensor, where: Any) -> Any:
-    """Return the mask of what is no NaN and chosen by ``where``; True where that is all."""
+    """Return the mask of elements that are not NaN and selected by ``where``; True for all."""
     if value.kind.kind != "float":
         return where if where is True else broadcast_to(array(where), value.shape)
     mask = e.logical_not(e.isnan(value))
@@ -26,7 +26,7 @@ def numbers(value: Tensor, where: Any) -> Any:
 
 
 def _inexact(a: Any, dtype: Any) -> Tensor:
-    """Return a value, and refuse to find the mean of floats in integers, as NumPy does."""
+    """Return a value; refuse an integer dtype for the mean of floats, as NumPy does."""
     value = array(a)
     if value.kind.kind == "float" and dtype is not None and dtype_of(dtype).kind != "float":
         raise TypeError("If a is inexact, then dtype must be inexact")
@@ -34,7 +34,7 @@ def _inexact(a: Any, dtype: Any) -> Tensor:
 
 
 def replaced(value: Tensor, instead: float) -> Tensor:
-    """Return ``value`` with a number for NaN."""
+    """Return ``value`` with NaN replaced by a number."""
     if value.kind.kind != "float":
         return value
     return e.where(e.isnan(value), full((), instead, value.kind), value)
@@ -81,7 +81,7 @@ def _extreme(name: str, of: Callable[..., Tensor], instead: float) -> Callable[.
         if value.kind.kind != "float":
             return of(value, axis, out, keepdims, initial, where)
         found = of(replaced(value, instead), axis, None, keepdims, initial, where)
-        if initial is None:  # NaN where there is nothing else
+        if initial is None:  # NaN if all elements are NaN
             some = red.any(numbers(value, where), axis, None, keepdims)
             found = e.where(some, found, full((), math.nan, value.kind))
         return stored(found, out)
@@ -140,7 +140,7 @@ def nanvar(
     mean: Any = None,
     correction: Any = None,
 ) -> Tensor:
-    """`numpy.nanvar`: NaN where no more than ``ddof`` numbers are left."""
+    """`numpy.nanvar`: NaN if no more than ``ddof`` elements are not NaN."""
     value = _inexact(a, dtype)
     mask = numbers(value, where)
     given = {"mean": mean, "correction": correction}
@@ -163,7 +163,7 @@ def nanstd(
     mean: Any = None,
     correction: Any = None,
 ) -> Tensor:
-    """`numpy.nanstd`: NaN where no more than ``ddof`` numbers are left."""
+    """`numpy.nanstd`: NaN if no more than ``ddof`` elements are not NaN."""
     value = _inexact(a, dtype)
     mask = numbers(value, where)
     given = {"mean": mean, "correction": correction}

@@ -1,8 +1,8 @@
 """Neural networks: activations, layers, normalizations, losses; initialisers. ``sw.nn``.
 
-These are functions of arrays: what they learn is among their arguments. Images are (N, C, ...) with
-any number of spatial axes, filters (O, I, ...), weights of products (I, O). Names and order of
-parameters are those of `jax.nn`, and of Optax for losses, where these have the function.
+These are functions of arrays: learned parameters are among their arguments. Images are (N, C, ...)
+with any number of spatial axes, filters (O, I, ...), weights of matrix products (I, O). Names and
+order of parameters are those of `jax.nn`, and of Optax for losses, if these have the function.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ _LAYERS = {
     "recurrent": "gru gru_cell lstm lstm_cell rnn rnn_cell",
 }
 _HOME = {name: family for family, names in _LAYERS.items() for name in names.split()}
-"""Functions that are imported when they are first asked for, and the family that has each."""
+"""The family (module) of each function that is imported at its first use."""
 
 __all__ = [
     "avg_pool",
@@ -174,7 +174,7 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """Leave out what is imported."""
+    """Return the public names, without imports."""
     return [*__all__, "initializers"]
 
 
@@ -196,4 +196,4 @@ _NOT_HERE = dict.fromkeys(
     ("get_scaled_dot_general_config", "scaled_dot_general", "scaled_matmul"),
     "there are no scaled formats",
 )
-"""What `jax.nn` has and this module has not, and why."""
+"""Functions of `jax.nn` that this module lacks, with the reason."""

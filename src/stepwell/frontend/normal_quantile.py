@@ -17,7 +17,7 @@ CENTRE = (
         5.2264952788528545610e3,
     ),
 )
-"""Numerator and denominator in 0.180625 - q^2, where |q| = |p - 0.5| <= 0.425."""
+"""Numerator and denominator, in 0.180625 - q^2, for |q| = |p - 0.5| <= 0.425."""
 SHOULDER = (
     (
         *(1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0),
@@ -30,7 +30,7 @@ SHOULDER = (
         1.05075007164441684324e-9,
     ),
 )
-"""In r - 1.6, where r = sqrt(-log(min(p, 1 - p))) <= 5."""
+"""The same in r - 1.6, for r = sqrt(-log(min(p, 1 - p))) <= 5."""
 TAIL = (
     (
         *(6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0),
@@ -43,13 +43,13 @@ TAIL = (
         2.04426310338993978564e-15,
     ),
 )
-"""In r - 5, beyond."""
+"""The same in r - 5, for larger r."""
 
 
 def normal_quantile(p: Tensor) -> Tensor:
-    """Return where the normal distribution function is ``p``, with 0 < p < 1: f32 or f64.
+    """Return the quantile of the normal distribution at ``p``, with 0 < p < 1: f32 or f64.
 
-    Within 1 part in 10^16 in f64, as the rational functions are; in f32 as rounding lets it be.
+    The error is within 1 part in 10^16 in f64, that of the rational functions; in f32 of rounding.
     """
     q = e.subtract(p, 0.5)
     inside = e.less_equal(e.abs(q), 0.425)
@@ -57,7 +57,7 @@ def normal_quantile(p: Tensor) -> Tensor:
     nearer = e.minimum(p, e.subtract(1.0, p))
     r = e.sqrt(e.negative(e.log(nearer)))
     outer = _ratio(SHOULDER, e.subtract(r, 1.6))
-    if p.kind.bytes == 8:  # f32 has no p that is so small, but by the tail of its subnormals
+    if p.kind.bytes == 8:  # in f32 only subnormal p are that small
         outer = e.where(e.less_equal(r, 5.0), outer, _ratio(TAIL, e.subtract(r, 5.0)))
     outer = e.where(e.less(q, 0.0), e.negative(outer), outer)
     return e.where(inside, centre, outer)

@@ -1,6 +1,6 @@
-"""Softmax and its kin, and normalizations, along axes.
+"""Softmax and related functions, and normalizations, along axes.
 
-Floats keep their dtype; integers become float32, where JAX does so.
+Floats keep their dtype; integers become float32, as in JAX.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Tensor:
 
     x : an array of any shape; floats keep their dtype, integers become float32
     axis : an int, a tuple of them, or None for all
-    where : booleans that broadcast to ``x``; what is not chosen counts nothing and becomes 0
+    where : booleans that broadcast to ``x``; masked elements are ignored and become 0
     raises AxisError : ``x`` has no such axis
     source : `jax.nn.softmax`
 
@@ -78,11 +78,11 @@ def logsumexp(
 
     a : an array; floats keep their dtype, integers become float32
     axis : an int, a tuple of them, or None for all
-    b : factors that broadcast to ``a``; where a sum is negative the result is NaN, unless
+    b : factors that broadcast to ``a``; the result is NaN if the sum is negative, unless
         ``return_sign``
     keepdims : leave the axes in the result, with size 1
     return_sign : return the logarithm of the sum's absolute value, and its sign
-    where : booleans that broadcast to ``a``; what is not chosen counts nothing
+    where : booleans that broadcast to ``a``; masked elements are ignored
     raises AxisError : ``a`` has no such axis
     source : `jax.nn.logsumexp`
 
@@ -113,7 +113,7 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
 
     x : an array; floats keep their dtype, integers become float32
     axis : an int, a tuple of them, or None for all
-    where : booleans that broadcast to ``x``; what is not chosen counts nothing
+    where : booleans that broadcast to ``x``; masked elements are ignored
     keepdims : leave the axes in the result, with size 1
     raises AxisError : ``x`` has no such axis
     source : `jax.nn.logmeanexp`
@@ -155,10 +155,10 @@ def standardize(
     """Return ``(x - mean) / sqrt(variance + epsilon)``.
 
     x : an array of any shape; floats keep their dtype, integers become float32
-    axis : along which mean and variance are taken: an int, a tuple of them, or None for all
-    mean, variance : arrays that broadcast to ``x``; those of ``x`` where None
-    where : booleans that broadcast to ``x``; what is not chosen counts nothing in mean and variance
-    algorithm : makes no difference: the variance is always that of the differences from the mean
+    axis : the axes of mean and variance: an int, a tuple of them, or None for all
+    mean, variance : arrays that broadcast to ``x``; None computes them from ``x``
+    where : booleans that broadcast to ``x``; mean and variance ignore masked elements
+    algorithm : has no effect: the variance is always computed from the differences to the mean
     raises AxisError : ``x`` has no such axis
     source : `jax.nn.standardize`
 
@@ -231,7 +231,7 @@ def rms_norm(x: Any, scale: Any, eps: float = 1e-5) -> Tensor:
 def batch_norm(
     x: Any, mean: Any, var: Any, scale: Any, bias: Any, eps: float = 1e-5, axis: int = 1
 ) -> Tensor:
-    """Normalize with known statistics of each channel: inference, nothing is learned.
+    """Normalize with given statistics of each channel: for inference.
 
     ``(x - mean) / sqrt(var + eps) * scale + bias``
 
@@ -259,7 +259,7 @@ def group_norm(x: Any, groups: int, scale: Any, bias: Any, eps: float = 1e-5) ->
     """Normalize each of ``groups`` groups of channels of images.
 
     x : (N, C, ...); floats keep their dtype, integers become float32
-    groups : how many, known while tracing        eps : is added to each variance
+    groups : how many, known while tracing        eps : added to each variance
     scale, bias : (C,)
     raises ValueError : the groups do not divide the channels
     source : Group Normalization, Wu and He 2018
@@ -286,9 +286,9 @@ def group_norm(x: Any, groups: int, scale: Any, bias: Any, eps: float = 1e-5) ->
 
 
 def _check_parameters(axis: str, size: Shape, parameters: Sequence[Tensor]) -> None:
-    """Refuse parameters that are not one number for each place along an axis.
+    """Refuse parameters that do not have one number for each position along an axis.
 
-    axis : its name        size : how many places there are, () where ``x`` has no axis
+    axis : its name        size : its size, () if ``x`` has no such axis
     """
     if not size:
         raise ShapeError("what is normalized must have an axis, got a value without")

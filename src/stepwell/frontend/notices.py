@@ -1,4 +1,4 @@
-"""Warnings of the logger `stepwell` about a line of the user's, each given once."""
+"""Warnings of the logger `stepwell` about a user's line, each given once."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from stepwell.frontend.tracing import place_of, users_frame
 LOG = logging.getLogger("stepwell")
 
 _given: set[tuple[str, str]] = set()
-"""The topic and the place of each warning that was given."""
+"""The topic and the place of each warning given so far."""
 
 
 def warn_once(topic: str, message: str) -> None:
-    """Log ``message`` behind the user's line that is being traced.
+    """Log ``message`` after the user's line that is being traced.
 
-    topic : what the message is about: a line has one warning of each topic
+    topic : the subject of the message: a line has at most one warning of each topic
     """
     place = place_of(users_frame())
     if (topic, place) not in _given:

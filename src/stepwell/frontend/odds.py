@@ -1,4 +1,4 @@
-"""Small functions by NumPy's names: about complex parts, infinities, spaces, counts in a plane."""
+"""Small NumPy functions: complex parts, infinities, spaced numbers, two-dimensional histograms."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def real_if_close(a: Any, tol: Any = 100) -> Tensor:
 
 @public()
 def angle(z: Any, deg: bool = False) -> Tensor:
-    """`numpy.angle`: 0, or pi where negative."""
+    """`numpy.angle`: 0, or pi for negative numbers."""
     found = ufunc(np.arctan2, 0, array(z))
     return found * (180 / math.pi) if deg else found
 
@@ -118,7 +118,7 @@ def logspace(
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Tensor:
-    """`numpy.geomspace` of two numbers of one sign each; where one is 0 it is NaN."""
+    """`numpy.geomspace` of two numbers of the same sign; NaN if one is 0."""
     first, last = (cast(array(v), FLOAT) for v in (start, stop))
     both = e.logical_and(e.less(first, 0), e.less(last, 0))
     sign = cast(e.where(both, -1.0, 1.0), first.kind)
@@ -140,7 +140,7 @@ def geomspace(
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`numpy.histogram2d`, with numbers of bins or their edges."""
+    """`numpy.histogram2d`, with numbers of bins or bin edges."""
     first, second = ravel(array(x)), ravel(array(y))
     if first.shape != second.shape:
         raise ValueError("x and y must have the same length.")

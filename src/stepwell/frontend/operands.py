@@ -1,4 +1,4 @@
-"""What NumPy's functions make of their arguments before they compute: arrays, axes, dtypes."""
+"""Conversion of arguments as NumPy's functions do it: to arrays, axes, dtypes."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ __all__ = [
 
 
 def array(x: Any) -> Tensor:
-    """Return what `numpy.asarray` makes of ``x``: lists may hold traced values."""
-    if is_number(x):  # a weak one: it takes the dtype of arrays
+    """Return ``x`` as `numpy.asarray` would; lists may contain traced values."""
+    if is_number(x):  # a weak number takes the dtype of arrays
         return weakened(lift(x, WIDE) if isinstance(x, float) else lift(x))
     if not isinstance(x, list | tuple):
         return lift(x)
@@ -73,7 +73,7 @@ def array(x: Any) -> Tensor:
 
 
 def known(x: Any, what: str) -> np.ndarray[Any, Any]:
-    """Return ``x`` as a plain array; what only the run knows is refused: ``what`` says why."""
+    """Return ``x`` as a NumPy array; refuse values known at run time only: ``what`` says why."""
     try:
         return np.asarray(content(x))
     except NotKnown:
@@ -87,7 +87,7 @@ def floating(x: Any) -> Tensor:
 
 
 def axes(axis: Any, rank: int) -> tuple[int, ...]:
-    """Return the axes that ``axis`` names, rising; None names all."""
+    """Return the axes that ``axis`` names, in ascending order; None stands for all axes."""
     if axis is None:
         return tuple(range(rank))
     found = tuple(check_axis(a, rank) for a in axes_of(axis))
@@ -97,7 +97,7 @@ def axes(axis: Any, rank: int) -> tuple[int, ...]:
 
 
 def in_one_row(x: Tensor, axis: Any) -> Tensor:
-    """Return ``x`` with the axes that ``axis`` names joined to one, the last."""
+    """Return ``x`` with the axes that ``axis`` names merged to one, the last."""
     along = axes(axis, x.ndim)
     rest = [a for a in range(x.ndim) if a not in along]
     moved = permute_dims(x, [*rest, *along])
@@ -112,7 +112,7 @@ def _product(sizes: Any) -> int:
 
 
 def with_kept(x: Tensor, shape: tuple[int, ...], axis: Any, keepdims: bool) -> Tensor:
-    """Return ``x``, computed from an array of ``shape``, with the axes gone as axes of size 1."""
+    """Return ``x``, reduced from an array of ``shape``, with the reduced axes of size 1."""
     if not keepdims:
         return x
     along = axes(axis, len(shape))

@@ -1,6 +1,6 @@
-"""Fill the tables behind the operators and methods of traced values, and of names.
+"""Fill the tables of operators, methods and names of traced values.
 
-A module with functions that are `public` is listed here, or in `late`.
+Every module with `public` functions is listed here, or in `late`.
 """
 
 from stepwell.frontend import (

@@ -1,4 +1,4 @@
-"""Medians and quantiles, by ranks: `median`, `quantile`, `percentile` and those without NaN."""
+"""Medians and quantiles, by ranks: `median`, `quantile`, `percentile` and their nan variants."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from stepwell.frontend.tensor import Tensor
 
 
 def _row(a: Any, axis: Any) -> tuple[Tensor, tuple[int, ...]]:
-    """Return ``a`` with what is looked at along the last axis, and its shape."""
+    """Return ``a`` with the reduced axes merged to the last one, and its shape."""
     value = array(a)
     return in_one_row(value, axis), value.shape
 
 
 def _known_ranks(row: Tensor, ranks: list[int]) -> Tensor:
-    """Return the same ranks for each row."""
+    """Return known ranks, the same for each row."""
     return broadcast_to(array(np.array(ranks, np.int64)), (*row.shape[:-1], len(ranks)))
 
 
 def _with_nan(row: Tensor, found: Tensor) -> Tensor:
-    """Return NaN for rows that have one, else what is found."""
+    """Return NaN for rows that contain NaN, else ``found``."""
     nan = r.any(e.isnan(row), -1)
     return e.where(nan, full((), math.nan, found.kind), found)
 
 
 def _counts(row: Tensor) -> Tensor:
-    """Return how many numbers, no NaN, each row has."""
+    """Return the number of elements of each row that are not NaN."""
     return r.sum(e.logical_not(e.isnan(row)), -1, keepdims=True)
 
 
@@ -48,7 +48,7 @@ def median(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Tensor:
-    """`numpy.median`: NaN where there is one."""
+    """`numpy.median`: NaN if any element is NaN."""
     row, shape = _row(a, axis)
     n = row.shape[-1]
     if not n:
@@ -62,7 +62,7 @@ def median(
 
 
 def _middle(low: Tensor, high: Tensor) -> Tensor:
-    """Return the mean of two, in the dtype that NumPy's mean has."""
+    """Return the mean of two, in the dtype of NumPy's mean."""
     if low.kind.kind != "float":
         low, high = cast(low, WIDE), cast(high, WIDE)
     wide = cast(low, WIDE) if low.kind.bytes == 2 else low
@@ -78,7 +78,7 @@ def nanmedian(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Tensor:
-    """`numpy.nanmedian`: NaN where there is nothing else."""
+    """`numpy.nanmedian`: NaN if all elements are NaN."""
     value = array(a)
     if value.kind.kind != "float" or not value.size:
         return median(value, axis, out, overwrite_input, keepdims)
@@ -106,7 +106,7 @@ _PLACES: dict[str, Any] = {
     "closest_observation": lambda n, q: _odd_place(n * q - 1.5),
     "averaged_inverted_cdf": lambda n, q: n * q - 1,
 }
-"""Where among n numbers in order the quantile q lies, counted from 0, by method."""
+"""The position of the quantile q among n sorted numbers, counted from 0, by method."""
 
 
 def _between(place: Any) -> Any:
@@ -114,14 +114,14 @@ def _between(place: Any) -> Any:
 
 
 def _odd_place(place: Tensor) -> Tensor:
-    """Return the next whole number above; an odd one is itself."""
+    """Return the next integer above the place; an odd integer is returned itself."""
     before = e.floor(place)
     odd = e.equal(e.remainder(before, 2), 1)
     return e.where(e.logical_and(e.equal(place, before), odd), before, before + 1)
 
 
 def _share(place: Tensor, before: Tensor, method: str) -> Tensor:
-    """Return how much of the second of two neighbours a quantile has."""
+    """Return the weight of the second of the two neighbours of a quantile."""
     past = e.subtract(place, before)
     if method == "averaged_inverted_cdf":
         return cast(e.where(e.greater(past, 0.0), 1.0, 0.5), place.kind)
@@ -163,7 +163,7 @@ def _quantile(
 
 
 def _at_ranks(row: Tensor, *places: Tensor) -> list[Tensor]:
-    """Return the elements of ranks: (how many, ..., 1) each, of rows (..., n)."""
+    """Return the elements at ranks of shape (count, ..., 1) from rows (..., n)."""
     count, rank = places[0].shape[0], row.ndim
     ranks = concat([cast(place, INTEGER) for place in places], axis=0)[..., 0]
     found = of_ranks(row, permute_dims(ranks, [*range(1, rank), 0]))
@@ -176,7 +176,7 @@ def _number(n: int, like: Tensor) -> Tensor:
 
 
 def _between_two(low: Tensor, high: Tensor, share: Tensor) -> Tensor:
-    """Return what lies between two numbers; each of them exactly where the share is 0 or 1."""
+    """Interpolate between two numbers; exact for the shares 0 and 1."""
     apart = high - low
     up, down = low + apart * share, high - apart * (1 - share)
     found = e.where(e.greater_equal(share, 0.5), down, up)
@@ -184,7 +184,7 @@ def _between_two(low: Tensor, high: Tensor, share: Tensor) -> Tensor:
 
 
 def _probability(q: Any, value: Tensor, percent: bool) -> Tensor:
-    """Return q as floats in 0 .. 1, in the dtype that NumPy gives it."""
+    """Return q as floats in 0 .. 1, in NumPy's dtype for it."""
     if not isinstance(q, Tensor):
         plain = np.asarray(q)
         if plain.size and not ((plain >= 0) & (plain <= (100 if percent else 1))).all():
@@ -217,7 +217,7 @@ def quantile(
     """`numpy.quantile` by any of its methods, without weights.
 
     q : numbers in 0 .. 1, traced or not; their axes come first
-    raises ValueError : q lies outside, or NumPy knows no such method
+    raises ValueError : q is out of range, or ``method`` is not one of NumPy's
     """
     _no_weights(weights)
     return stored(_quantile(a, q, axis, method, keepdims, False, False), out)
@@ -252,7 +252,7 @@ def nanquantile(
     *,
     weights: Any = None,
 ) -> Tensor:
-    """`numpy.nanquantile`: `quantile` of what is no NaN."""
+    """`numpy.nanquantile`: `quantile` of the elements that are not NaN."""
     _no_weights(weights)
     return stored(_quantile(a, q, axis, method, keepdims, False, True), out)
 
@@ -269,7 +269,7 @@ def nanpercentile(
     *,
     weights: Any = None,
 ) -> Tensor:
-    """`numpy.nanpercentile`: `percentile` of what is no NaN."""
+    """`numpy.nanpercentile`: `percentile` of the elements that are not NaN."""
     _no_weights(weights)
     return stored(_quantile(a, q, axis, method, keepdims, True, True), out)
 

@@ -1,7 +1,7 @@
-"""Arguments that lie partly in the same memory, where the function assigns to one of them.
+"""Arguments that partly overlap in memory, where the function assigns to one of them.
 
-As in NumPy, each then sees what is written to the others: the program takes the array that the
-memory belongs to, and the arguments are views of it in the trace.
+As in NumPy, a write to one is visible in the others: the program takes the base array, which owns
+the memory, and the arguments are views of it in the trace.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from stepwell.frontend.effects import PartlyShared
 from stepwell.frontend.pytree import Tree, count, flatten, unflatten
 
 MAX_PROGRAMS = 64
-"""How many ways to overlap a function has programs for: as many as a function is traced."""
+"""The most programs of a function for ways of overlapping: the same as its most traces."""
 
 MAX_AXES = 4
-"""How many axes beside the first an array is tried with: 2 to the power of it are tried at most."""
+"""The most axes besides the first in a guessed shape of a base: bounds the number of guesses."""
 OF_ARGUMENTS = {"dynamic", "input_signature", "donate_argnames", "donate_argnums"}
-"""Options of `sw.jit` that speak of the function's own arguments."""
+"""Options of `sw.jit` that refer to the function's own arguments."""
 
 
 @dataclass(frozen=True)
 class View:
-    """How an argument is made of an array: ``base[index]``, its axes in the given order."""
+    """An argument as a view of a base array: ``base[index]``, with its axes in the given order."""
 
     base: int
     index: tuple[Any, ...]
@@ -45,22 +45,22 @@ class View:
 
 @dataclass
 class OnBases:
-    """A function of the arrays that arguments are views of, and of the arguments that are none."""
+    """A function of base arrays, and of the arguments that are not views of them."""
 
     function: Callable[..., Any]
     signature: inspect.Signature
     static: Mapping[str, Any]
     trees: Sequence[tuple[str, Tree]]
     views: Sequence[View | None]
-    """For each value in the arguments, in order."""
+    """For each leaf of the arguments, in order."""
 
     __name__ = "on_bases"
 
     def __call__(self, bases: tuple[Any, ...], others: tuple[Any, ...]) -> Any:
         """Call the function while it is traced.
 
-        Return its results that are none of the views, and, as a key since each program has its
-        own, how what it returns is built and which argument each value of that is.
+        Return its results that are not views, and a dict whose key has the structure of its result
+        and the argument number of each leaf that is a view: each program has its own.
         """
         rest = iter(others)
         leaves = [next(rest) if v is None else v.of(bases[v.base]) for v in self.views]
@@ -81,15 +81,15 @@ class OnBases:
 
 
 class Overlapping:
-    """The programs of a jitted function for arguments that overlap, one for each way they do."""
+    """The programs of a jitted function for overlapping arguments, one for each way of overlap."""
 
     def __init__(
         self, signature: inspect.Signature, options: Mapping[str, Any], jitted: Callable[..., Any]
     ) -> None:
-        """Have no program yet.
+        """Begin without programs.
 
-        options : those of `sw.jit` that the function was made with
-        jitted : makes a jitted function, of a function, its static arguments, and options
+        options : the options of `sw.jit` for the function
+        jitted : returns a jitted function; takes a function, its static arguments, and options
         """
         self._signature = signature
         self._options = {k: v for k, v in options.items() if k not in OF_ARGUMENTS}
@@ -99,10 +99,10 @@ class Overlapping:
     def call(
         self, function: Callable[..., Any], call: Call, leaves: Sequence[Any], error: PartlyShared
     ) -> Any:
-        """Return what ``function`` returns for such arguments, and do to them what it does.
+        """Call ``function`` with overlapping arguments; return its result and write its effects.
 
         leaves : all arguments that are not static, as they were passed
-        raises error : the arguments are no slices of one array that programs can work in
+        raises error : the arguments are not slices of a common array that programs can write to
         """
         if (found := _on_common(leaves)) is None:
             raise error
@@ -122,9 +122,9 @@ class Overlapping:
 
 
 def _on_common(leaves: Sequence[Any]) -> tuple[tuple[View | None, ...], list[Any]] | None:
-    """Return how ``leaves`` are views of common arrays, and these; None where they are not.
+    """Return ``leaves`` as views of common arrays, and these arrays; None if that is impossible.
 
-    An array of which only one leaf is a view is no common one.
+    An array with a single view among the leaves is not a common one.
     """
     owners = [_owner(leaf) for leaf in leaves]
     bases: list[Any] = []
@@ -147,9 +147,9 @@ def _on_common(leaves: Sequence[Any]) -> tuple[tuple[View | None, ...], list[Any
 
 
 def _shapes(owner: Any, leaves: Sequence[Any]) -> Iterator[Any]:
-    """Yield ``owner`` in the shapes of which ``leaves`` may be slices: their strides tell them.
+    """Yield ``owner`` in shapes that ``leaves`` may be slices of, guessed from their strides.
 
-    NumPy keeps the array that owns the memory, and not the shape it had when it was sliced.
+    NumPy keeps the array that owns the memory, but not the shape that was sliced.
     """
     yield owner
     strides = {abs(t) // owner.itemsize for leaf in leaves for t in leaf.strides} - {0, 1}
@@ -162,7 +162,7 @@ def _shapes(owner: Any, leaves: Sequence[Any]) -> Iterator[Any]:
 
 
 def _owner(leaf: Any) -> Any:
-    """Return the array that the memory of ``leaf`` belongs to, if programs can work in it."""
+    """Return the array that owns the memory of ``leaf``, if programs can write to it."""
     if not isinstance(leaf, np.ndarray):
         return None
     while isinstance(leaf.base, np.ndarray):
@@ -171,7 +171,7 @@ def _owner(leaf: Any) -> Any:
 
 
 def _view(leaf: Any, owner: Any, number: int) -> View | None:
-    """Return how ``leaf`` is made of ``owner`` by slices, integers and an order of axes."""
+    """Return ``leaf`` as a view of ``owner`` by slices, integers and an order of axes."""
     first = leaf.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
     if leaf.dtype != owner.dtype or first % owner.itemsize or not leaf.size:
         return None
@@ -192,7 +192,7 @@ def _view(leaf: Any, owner: Any, number: int) -> View | None:
 
 
 def _axis(owner: Any, index: Sequence[Any], size: int, stride: int) -> int | None:
-    """Return the axis of ``owner``, not yet sliced, along which such a one of a view lies."""
+    """Return the unsliced axis of ``owner`` along which an axis of a view lies."""
     for axis, (extent, step) in enumerate(zip(owner.shape, owner.strides, strict=True)):
         if isinstance(index[axis], slice):
             continue
@@ -203,7 +203,7 @@ def _axis(owner: Any, index: Sequence[Any], size: int, stride: int) -> int | Non
 
 
 def _same_memory(a: Any, b: Any) -> bool:
-    """Whether two arrays have the same elements in the same places."""
+    """Whether two arrays have the same elements at the same addresses."""
     strides = [[t for t, n in zip(x.strides, x.shape, strict=True) if n > 1] for x in (a, b)]
     start = [x.__array_interface__["data"][0] for x in (a, b)]
     return a.shape == b.shape and strides[0] == strides[1] and start[0] == start[1]

@@ -23,7 +23,7 @@ _STATISTICS: dict[str, Any] = {"maximum": max, "minimum": min, "mean": mean, "me
 
 
 def padded(value: Tensor, pairs: Any, mode: str, given: dict[str, Any]) -> Tensor:
-    """Return ``value`` with ``pairs`` of elements before and after each axis, as ``mode`` says."""
+    """Return ``value`` padded by ``pairs`` of elements before and after each axis, by ``mode``."""
     known = {"linear_ramp": {"end_values"}, "reflect": {"reflect_type"}, "empty": set[str]()}
     known |= {"symmetric": {"reflect_type"}} | {key: {"stat_length"} for key in _STATISTICS}
     if mode not in (*_PLACED, *_STATISTICS, "linear_ramp", "empty"):
@@ -85,7 +85,7 @@ def _statistic(
 
 
 def _ramp(value: Tensor, axis: int, k: int, end: Any, last: bool) -> Tensor:
-    """Return k steps from an end to the edge, or from the edge to it: the edge is left out."""
+    """Return k steps from an end value to the edge, or from the edge to it, without the edge."""
     n = value.shape[axis]
     head = (slice(None),) * axis
     edge = value[(*head, slice(n - 1, n) if last else slice(0, 1))]

@@ -1,8 +1,8 @@
-"""Which dtype values have together, and how arrays and Python numbers become values.
+"""Dtype promotion, and conversion of arrays and Python numbers to traced values.
 
-Dtypes are those that NumPy 2 says: it is asked. A Python number takes the dtype of the array it
-meets. NumPy knows no bfloat16, and `sw.nn` and `sw.lax` follow JAX: there an integer with a float
-takes the float's dtype (`narrow`).
+NumPy 2 itself decides dtypes. A Python number takes the dtype of the array it meets. NumPy has no
+bfloat16, and `sw.nn` and `sw.lax` follow JAX: there an integer with a float takes the float's
+dtype (`narrow`).
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from stepwell.frontend.widening import remark
 from stepwell.runtime.device_arrays import DeviceArray
 
 FLOAT = DTYPES["f64"]
-"""The dtype of floats where nothing says another, as in NumPy."""
+"""The default float dtype, as in NumPy."""
 SINGLE = DTYPES["f32"]
 INTEGER = DTYPES["i64"]
-"""The dtype of integers where nothing says another, as in NumPy."""
+"""The default integer dtype, as in NumPy."""
 BOOL = DTYPES["i1"]
 _OWN_NAMES = {n: d for n, d in DTYPES.items() if n not in ("i8", "i1", "f16")}
 _OWN_NAMES["bfloat16"] = DTYPES["bf16"]
-"""Names of dtypes that NumPy does not know, or means so too."""
+"""Names of dtypes that NumPy does not know, or uses in the same sense."""
 _WEAK: dict[str, Any] = {"bool": np.dtype(bool), "signed": int, "float": float}
-"""What NumPy takes for a traced value that stands for a Python number."""
+"""NumPy's counterpart of a traced value that is a Python number."""
 
 
 def as_dtype(dtype: Any) -> DType:
-    """Return what ``dtype`` names: a NumPy dtype or its name, a Python type, or one of ours.
+    """Return the dtype of a NumPy dtype or its name, a Python type, or a name of ours.
 
-    What NumPy knows is NumPy's: ``"i8"`` has 8 bytes.
+    NumPy's meaning has precedence: ``"i8"`` has 8 bytes.
 
     >>> as_dtype("i8").name, as_dtype("ui8").name, as_dtype(np.int8).name
     ('i64', 'ui8', 'i8')
@@ -60,7 +60,7 @@ def as_dtype(dtype: Any) -> DType:
 
 
 def _no_dtype(given: Any, theirs: Any = None) -> str:
-    """Say that there is no such dtype, why, and what may be meant."""
+    """Return a message that there is no such dtype, why, and the nearest one."""
     if theirs is not None:
         return f"no such dtype: {given!r}; {lacking(theirs)}"
     names = [d.numpy.name for d in DTYPES.values() if d.name != "bf16"] + ["bfloat16"]
@@ -71,7 +71,7 @@ def _no_dtype(given: Any, theirs: Any = None) -> str:
 
 
 def narrow(a: DType, b: DType) -> DType:
-    """Return the dtype of ``a`` and ``b`` together as JAX has it: floats are not widened.
+    """Return the common dtype of ``a`` and ``b`` by JAX's rules: floats are not widened.
 
     >>> narrow(DTYPES["i32"], DTYPES["f16"]).name, narrow(DTYPES["i8"], DTYPES["ui8"]).name
     ('f16', 'i16')
@@ -95,7 +95,7 @@ def narrow(a: DType, b: DType) -> DType:
 
 
 def kind_of(value: Any) -> Any:
-    """Return what NumPy needs to know of ``value``: a dtype, or the type of a weak number."""
+    """Return NumPy's description of ``value``: a dtype, or the type of a weak number."""
     if isinstance(value, Tensor):
         return _WEAK[value.kind.kind] if value.weak else value.dtype
     if is_number(value):
@@ -112,7 +112,7 @@ def _called(value: Any, dtype: Any) -> str:
 
 
 def common(*values: Any) -> DType:
-    """Return the dtype that NumPy gives ``values`` together; numbers take that of arrays."""
+    """Return the common dtype of ``values`` by NumPy's rules; numbers take that of arrays."""
     if has_bfloat16(values):
         found = [v.kind for v in values if isinstance(v, Tensor) and not v.weak]
         found += [ours(kind_of(v)) for v in values if not isinstance(v, Tensor | int | float)]
@@ -125,19 +125,19 @@ def common(*values: Any) -> DType:
 
 
 def ours(dtype: Any) -> DType:
-    """Return the dtype that NumPy gave; TraceError where it is none of ours."""
+    """Return NumPy's dtype as one of ours; TraceError if it is not supported."""
     if (found := dtype_of(np.dtype(dtype))) is None:
         raise TraceError(f"numpy gives {dtype} here, which Stepwell does not have")
     return found
 
 
 def has_bfloat16(values: Any) -> bool:
-    """Whether NumPy knows nothing of a dtype among those of ``values``."""
+    """Whether ``values`` include bfloat16, a dtype that NumPy does not know."""
     return any(getattr(getattr(v, "kind", None), "name", "") == "bf16" for v in values)
 
 
 def is_number(x: Any) -> bool:
-    """Whether ``x`` is a plain Python number, whose dtype is not its own."""
+    """Whether ``x`` is a plain Python number, which has no dtype of its own."""
     return isinstance(x, bool | int | float) and not isinstance(x, np.generic)
 
 
@@ -149,9 +149,9 @@ def number_dtype(x: bool | int | float) -> DType:
 
 
 def lift(x: Any, dtype: DType | None = None) -> Tensor:
-    """Return ``x`` as a value of the trace: a traced value, an array, a Python number, or a list.
+    """Return ``x``, a traced value, an array, a Python number or a list, as a traced value.
 
-    dtype : what a Python number becomes; arrays keep theirs
+    dtype : the dtype of a Python number; arrays keep theirs
     """
     if isinstance(x, Tensor):
         x.graph.check(x)
@@ -179,7 +179,7 @@ def _lift_sequence(items: Sequence[Any]) -> Tensor:
 
 
 def has_traced(value: Any) -> bool:
-    """Whether a traced value stands in a nested list."""
+    """Whether a nested list contains a traced value."""
     if isinstance(value, list | tuple):
         return any(map(has_traced, value))
     return isinstance(value, Tensor)
@@ -211,7 +211,7 @@ def _integer(value: int, dtype: DType) -> str:
 
 
 def _special(value: float, dtype: DType) -> str:
-    """Spell a float; infinities and NaN are spelled by their bits, and so is what is too large."""
+    """Return a float as text; infinities, NaN and too large numbers are spelled by their bits."""
     with np.errstate(over="ignore"):
         rounded = np.asarray(value).astype(dtype.numpy)
     if np.isfinite(rounded):
@@ -223,7 +223,7 @@ def _special(value: float, dtype: DType) -> str:
 
 
 def check_castable(what: str, given: DType, wanted: DType) -> None:
-    """Raise where a result may not be written to an array of ``wanted``: never to a lower kind."""
+    """Raise if a result may not be stored in an array of ``wanted``, a dtype of a lower kind."""
     order = ("bool", "unsigned", "signed", "float")
     if order.index(given.kind) > order.index(wanted.kind):
         raise TypeError(
@@ -233,7 +233,7 @@ def check_castable(what: str, given: DType, wanted: DType) -> None:
 
 
 def stored_number(value: Any, kind: DType) -> Any:
-    """Return a Python number as NumPy stores it in an array; what does not fit raises."""
+    """Return a Python number as NumPy stores it in an array; raise if it does not fit."""
     if kind.kind == "float":
         return float(value)
     place = np.zeros((), kind.numpy)
@@ -250,7 +250,7 @@ def wrapped_number(value: Any, kind: DType) -> Any:
 
 
 def fresh(x: Tensor) -> Tensor:
-    """Return another value of the same numbers: what is written to one is not seen in the other."""
+    """Return a new value with the same elements, which does not alias ``x``."""
     x.refresh()
     return Tensor(x.graph, x.name, x.kind, x.shape, x.scope, x.made)
 
@@ -275,12 +275,12 @@ def together(*values: Any, shape: Shape | None = None) -> list[Tensor]:
 
 
 def same_dtype(*values: Any) -> list[Tensor]:
-    """Return values lifted and converted to the dtype that NumPy gives them together."""
+    """Return values lifted and converted to their common dtype by NumPy's rules."""
     return _converted(values, common)
 
 
 def same_narrow(*values: Any) -> list[Tensor]:
-    """Return values lifted and converted to the dtype that JAX gives them together."""
+    """Return values lifted and converted to their common dtype by JAX's rules."""
     return _converted(values, _narrowest)
 
 
@@ -314,7 +314,7 @@ def _narrowest(*values: Any) -> DType:
 
 
 def _meet(common: DType | None, number: Any) -> DType:
-    """Return the dtype of arrays of ``common`` with a Python number."""
+    """Return the dtype of arrays of ``common`` combined with a Python number."""
     own = number.kind if isinstance(number, Tensor) else number_dtype(number)
     if common is None:
         return SINGLE if own is FLOAT else own
@@ -326,7 +326,7 @@ def _meet(common: DType | None, number: Any) -> DType:
 
 
 def broadcast(x: Tensor, shape: Shape) -> Tensor:
-    """Return ``x`` repeated to ``shape``, whose last axes are those of ``x``."""
+    """Return ``x`` broadcast to ``shape``, whose last axes are those of ``x``."""
     if x.shape == shape:
         return x
     dims = tuple(range(len(shape) - len(x.shape), len(shape)))

@@ -1,4 +1,4 @@
-"""What Python's own functions are for traced values: ``max``, ``sum``, ``range``, ``zip``, ..."""
+"""Python's builtins for traced values: ``max``, ``sum``, ``range``, ``zip``, ..."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stepwell.frontend.windows import Window
 
 
 def _extreme(of: Callable[[Any, Any], Tensor]) -> Callable[..., Any]:
-    """Return `min` or `max` of Python, which go on with the first that nothing is beyond."""
+    """Return Python's `min` or `max`, which keep the first of equal values."""
 
     def function(*args: Any, **kwargs: Any) -> Any:
         values = list(args[0]) if len(args) == 1 and not kwargs else list(args)
@@ -84,7 +84,7 @@ def _given(value: Any) -> Callable[[], Any]:
 
 
 GOING = (any, all, min, max, sum)
-"""Python's functions that go through what they are given."""
+"""Builtins that iterate over their argument."""
 
 
 def _sum(values: Any, /, start: Any = 0) -> Any:
@@ -191,4 +191,4 @@ PYTHONS: dict[Any, Callable[..., Any]] = {
     np.nditer: _nditer,
     **MATHS,
 }
-"""What Python's own functions are for traced values."""
+"""The replacements of Python's builtins for traced values, by the builtin."""

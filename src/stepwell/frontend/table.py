@@ -1,8 +1,8 @@
-"""The one table of names: what NumPy's functions, ufuncs and methods mean on traced values.
+"""The table of NumPy's functions, ufuncs and methods as implemented for traced values.
 
-A function is entered where it is written, by `public`. So it is there as `stepwell.numpy.f`, as
-`numpy.f` of a traced value, and as ``x.f()`` where it is a method too. Arguments are bound by
-NumPy's own signature, where NumPy has the function; what ours does not take is refused by name.
+`public` registers a function where it is defined: as `stepwell.numpy.f`, as `numpy.f` of a traced
+value, and as the method ``x.f()`` if it is one. Arguments are bound by NumPy's own signature, if
+NumPy has the function; parameters that ours does not take are refused by name.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from stepwell.frontend.tensor import Tensor
 F = TypeVar("F", bound=Callable[..., Any])
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
-"""What functions do with traced values, by NumPy's names and by those that NumPy lacks."""
+"""Functions of traced values, by NumPy's names and by names that NumPy lacks."""
 ANYWHERE: set[str] = set()
-"""Functions that are the same in a trace and outside of one."""
+"""Functions that behave alike in a trace and outside of one."""
 METHODS: dict[str, Callable[..., Any]] = {}
-"""What methods of arrays do."""
+"""Methods of traced arrays."""
 _OWN: set[str] = set()
-"""Functions that are called as ours are, and not as NumPy's signature says."""
+"""Functions that are called by our signature instead of NumPy's."""
 UFUNCS: dict[str, Callable[..., Any]] = {}
-"""Ours of the meaning of NumPy's ufuncs; operands have the dtypes that NumPy computes in."""
+"""Implementations of NumPy's ufuncs; operands have the dtypes that NumPy computes in."""
 LEFT = inspect.signature(np.sum).parameters["keepdims"].default
-"""What NumPy's functions hand on for an argument that was not passed."""
+"""The value that NumPy's functions pass on for an argument that was not given."""
 
 
 def public(
     *names: str, method: bool = False, anywhere: bool = False, exact: bool = True
 ) -> Callable[[F], F]:
-    """Enter a function in the table, under ``names`` or its own.
+    """Register a function in the table, under ``names`` or its own name.
 
     method : whether arrays have it as a method of the first name
-    exact : whether NumPy's signature says how it is called; else ours does
-    anywhere : whether `stepwell.numpy` has it outside of a trace too, and not NumPy's
+    exact : whether it is called by NumPy's signature; otherwise by ours
+    anywhere : whether `stepwell.numpy` uses it outside of a trace too, instead of NumPy's
 
-    Its parameters are called as NumPy's are, where NumPy has the function; ``out`` may be left to
-    the table. It returns what NumPy would return: a value of its own, or a view.
+    Its parameters have NumPy's names, if NumPy has the function; the table may handle ``out``. It
+    returns the same as NumPy would: a new value, or a view.
     """
 
     def enter(function: F) -> F:
@@ -62,7 +62,7 @@ def public(
 
 
 def method(name: str = "") -> Callable[[F], F]:
-    """Enter a function in the table of methods of arrays."""
+    """Register a function in the table of methods of arrays."""
 
     def enter(function: F) -> F:
         METHODS[name or function.__name__.strip("_")] = function
@@ -80,14 +80,14 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 def numpys(name: str) -> Any:
-    """Return NumPy's function of a name, ``linalg.norm`` too; None where it has none."""
+    """Return NumPy's function of a name, also dotted (``linalg.norm``); None if there is none."""
     module, _, own = name.rpartition(".")
     return getattr(getattr(np, module) if module else np, own, None)
 
 
 @cache
 def _signature(name: str) -> inspect.Signature | None:
-    """Return how NumPy's function is called; None where it does not say."""
+    """Return the signature of NumPy's function; None if it has none."""
     theirs = numpys(name)
     if theirs is None or isinstance(theirs, type) or name in _OWN:
         return None
@@ -103,7 +103,7 @@ def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
 
 
 def call_named(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    """Return what the function ``name`` gives in a trace, called as NumPy's is."""
+    """Return the result of the function ``name`` in a trace, called by NumPy's signature."""
     ours, takes, theirs = FUNCTIONS[name], _parameters(name), _signature(name)
     out = None
     if theirs is None:
@@ -139,7 +139,7 @@ CASTING = {
     *("cumsum", "cumprod", "cumulative_sum", "cumulative_prod", "nansum", "nanprod", "nanmax"),
     *("nanmin", "nancumsum", "nancumprod"),
 }
-"""Reductions, which NumPy converts to any dtype of ``out=``."""
+"""Reductions whose result NumPy casts to any dtype of ``out=``."""
 
 
 _SIZES = frozenset(
@@ -148,11 +148,11 @@ _SIZES = frozenset(
         *("pad_width", "repeats", "reps", "shape", "shift", "source"),
     )
 )
-"""Parameters on which shapes depend, so that known arrays are passed as what they are."""
+"""Parameters that shapes depend on: known arrays are passed to them by content."""
 
 
 def _spoken(error: TypeError) -> str:
-    """Return what is wrong with the arguments, in Python's usual words."""
+    """Return the error of a wrong call in Python's usual words."""
     said = str(error)
     if said.startswith("missing a required argument"):
         return said.replace("missing a required argument:", "missing 1 required argument:")
@@ -160,11 +160,11 @@ def _spoken(error: TypeError) -> str:
 
 
 _HARMLESS = {"order": (None, "C", "K", "A"), "subok": (False, True), "device": (None, "cpu")}
-"""Arguments that make no difference here."""
+"""Arguments that have no effect here."""
 
 
 def _check_default(name: str, key: str, value: Any, theirs: inspect.Signature) -> None:
-    """Refuse an argument of NumPy's that ours does not take, unless it asks for nothing."""
+    """Refuse a NumPy argument that ours does not take, unless it has its default value."""
     known = theirs.parameters.get(key)
     default = known.default if known is not None else None
     if value is default or value is None:
@@ -177,26 +177,26 @@ def _check_default(name: str, key: str, value: Any, theirs: inspect.Signature) -
 
 
 def complete() -> None:
-    """Enter the functions of the modules that most programs do not need, and are imported late."""
+    """Register the functions of the modules that are imported late, as most programs do not use."""
     import_module("stepwell.frontend.late")
 
 
 def has_ufunc(name: str) -> bool:
-    """Whether the ufunc of this name is here."""
+    """Whether the ufunc of this name is supported."""
     if name not in UFUNCS:
         complete()
     return name in UFUNCS
 
 
 def method_named(name: str) -> Callable[..., Any] | None:
-    """Return the method of arrays of this name, if there is one."""
+    """Return the method of arrays of this name; None if there is none."""
     if name not in METHODS and hasattr(np.ndarray, name):
         complete()
     return METHODS.get(name)
 
 
 def call_function(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    """Return what NumPy's ``function`` gives where one of its arguments is a traced value."""
+    """Return the result of NumPy's ``function`` with a traced value among its arguments."""
     name = getattr(function, "__name__", "a function")
     try:
         return by_numpy(function, args, keywords)
@@ -216,9 +216,9 @@ def _called(function: Any, name: str) -> str:
 
 
 def stored(value: Any, out: Any, casting: bool = False) -> Any:
-    """Return ``value``, written to the array of ``out=`` where one is given.
+    """Return ``value``, written to the ``out=`` array if one is given.
 
-    casting : whether any dtype is converted to any; else none to one of a lower kind
+    casting : whether any dtype may be cast to any; otherwise not to a lower kind
     """
     out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     if out is None:
@@ -235,20 +235,20 @@ def stored(value: Any, out: Any, casting: bool = False) -> Any:
 
 
 def nearest(name: str) -> str:
-    """Return the name nearest to NumPy's ``name`` that is here, or nothing."""
+    """Return the supported name nearest to NumPy's ``name``, or ""."""
     complete()
     return nearest_of(name, [*UFUNCS, *(n for n in FUNCTIONS if "." not in n)], 0.7)
 
 
 def nearest_of(name: str, known: Sequence[str], cutoff: float) -> str:
-    """Return which of ``known`` is nearest to ``name``, or nothing."""
-    difflib: Any = import_module("difflib")  # loaded only by who made a mistake
+    """Return the name of ``known`` nearest to ``name``, or ""."""
+    difflib: Any = import_module("difflib")  # needed for error messages only
     near = difflib.get_close_matches(name, known, 1, cutoff)
     return near[0] if near else ""
 
 
 def refusal(name: str) -> str:
-    """Say that NumPy's ``name`` is not here, and what is nearest."""
+    """Return a message that NumPy's ``name`` is not supported, with the nearest name."""
     message = f"numpy.{name} of a traced value is not known to Stepwell"
     if name.startswith("linalg."):
         here = sorted(n.removeprefix("linalg.") for n in FUNCTIONS if n.startswith("linalg."))

@@ -1,4 +1,4 @@
-"""What PyTorch's names are called here: messages say it to those who write them from habit."""
+"""Stepwell's counterparts of PyTorch's names, for messages to users who write those from habit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LAYERS = {
     "mse_loss": "squared_error",
     "scaled_dot_product_attention": "dot_product_attention",
 }
-"""Of `torch.nn` and `torch.nn.functional`, less the number of axes at the end."""
+"""Names of `torch.nn` and `torch.nn.functional`, without the number of axes at the end."""
 
 _GRADIENTS = "gradients are functions: stepwell.grad(loss)(params)"
 METHODS = {
@@ -33,11 +33,11 @@ METHODS = {
     "permute": "use x.transpose(axes)",
     "unsqueeze": "use numpy.expand_dims(x, axis)",
 }
-"""Of tensors."""
+"""Names of tensor methods, with the advice."""
 
 
 def layer(name: str, known: Sequence[str]) -> str:
-    """Return what of ``known`` is meant by a name that `stepwell.nn` has not, for a message.
+    """Return the one of ``known`` that a name missing in `stepwell.nn` means, for a message.
 
     >>> layer("Conv2d", ["conv", "dense"]), layer("dens", ["conv", "dense"]), layer("q", [])
     ('; layers are functions of their parameters: nn.conv', '; the nearest is dense', '')
@@ -49,7 +49,7 @@ def layer(name: str, known: Sequence[str]) -> str:
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """Return what of ``known`` is nearest to a name, whatever is capital, for a message.
+    """Return the one of ``known`` nearest to a name, ignoring case, for a message.
 
     >>> nearest("AdamW", ["adamw", "sgd"])
     '; the nearest is adamw'

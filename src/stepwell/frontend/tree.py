@@ -1,7 +1,7 @@
-"""Containers of arrays, as jitted functions take and return them: `sw.tree`.
+"""Containers of arrays in the arguments and results of jitted functions: `sw.tree`.
 
-Tuples, lists, dicts, `OrderedDict`, `defaultdict`, named tuples, dataclasses, None, and classes
-given to `register`; everything else is a leaf.
+Containers are tuples, lists, dicts, `OrderedDict`, `defaultdict`, named tuples, dataclasses, None,
+and classes given to `register`; everything else is a leaf.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def flatten(tree: Any) -> tuple[list[Any], Tree]:
 
 
 def unflatten(structure: Tree, leaves: Sequence[Any]) -> Any:
-    """Return what `flatten` took apart, with other ``leaves``; ValueError where there are others.
+    """Return a tree built from ``leaves``; ValueError if their number is wrong. Inverts `flatten`.
 
     >>> unflatten(structure([0, 0]), [1, 2])
     [1, 2]
@@ -54,7 +54,7 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def structure(tree: Any) -> Tree:
-    """Return how ``tree`` is built, without its leaves.
+    """Return the structure of ``tree``, without its leaves.
 
     >>> structure({"a": 1}) == structure({"a": 2}), structure([1]) == structure((1,))
     (True, False)
@@ -63,9 +63,9 @@ def structure(tree: Any) -> Tree:
 
 
 def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
-    """Return ``tree`` with ``function`` of each leaf, and of those of ``rest`` at its place.
+    """Return ``tree`` with ``function`` applied to each leaf and the leaves of ``rest`` there.
 
-    raises ValueError : one of ``rest`` is built otherwise
+    raises ValueError : one of ``rest`` has another structure
 
     >>> import stepwell as sw
     >>> sw.tree.map(lambda w, g: w - g, {"w": 3, "b": [1]}, {"w": 1, "b": [1]})
@@ -82,11 +82,11 @@ def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
 
 
 def assign(target: Any, values: Any) -> Any:
-    """Write the leaves of ``values`` to the arrays and variables at their places; return those.
+    """Write the leaves of ``values`` to the arrays and variables of ``target``; return ``target``.
 
     target : a tree of arrays and `sw.Variable`
-    values : a tree built like it
-    raises ValueError : it is built otherwise, or a shape is another
+    values : a tree of the same structure
+    raises ValueError : the structure or a shape differs
     raises TypeError : a leaf of ``target`` cannot be written to
 
     >>> import numpy as np, stepwell as sw
@@ -114,7 +114,7 @@ def _assigned(target: Any, value: Any) -> Any:
 
 
 def names(tree: Any) -> list[str]:
-    """Return what a user would write behind ``tree`` for each leaf, in order: names to save it by.
+    """Return for each leaf, in order, the expression after ``tree``: names to save leaves by.
 
     >>> names({"w": [1, 2], "b": 3})
     ['b', 'w[0]', 'w[1]']
@@ -123,7 +123,7 @@ def names(tree: Any) -> list[str]:
 
 
 def _name(path: str) -> str:
-    """Return a path with its first step as a plain word, where it is one."""
+    """Return a path whose first step is a plain word if it is a string key."""
     if path.startswith("."):
         return path[1:]
     word, _, rest = path[2:].partition("']") if path.startswith("['") else ("", "", "")
@@ -131,7 +131,7 @@ def _name(path: str) -> str:
 
 
 def _mismatch(built: Tree, other: Tree, number: int) -> str:
-    """Return where a tree is not built as the first one."""
+    """Return where the structure of a tree differs from the first one's."""
     mine, others = paths(built, "tree"), paths(other, "tree")
     for path in mine:
         if path not in others:
@@ -147,12 +147,12 @@ def register(
     flatten: Callable[[Any], tuple[Sequence[Any], Any]] | None = None,
     unflatten: Callable[[Any, tuple[Any, ...]], Any] | None = None,
 ) -> Any:
-    """Let objects of a class be containers, of functions given to `sw.jit` and of this module.
+    """Make objects of a class containers, for functions given to `sw.jit` and for this module.
 
-    kind : the class; without it, what is returned is a decorator for one
-    flatten : returns what is in an object, and what else there is to it, which is hashable
-    unflatten : makes an object of the latter and the former; without these two a class has
-        methods ``tree_flatten(self)`` and ``tree_unflatten(cls, more, children)``, as in JAX
+    kind : the class; if it is missing, a decorator is returned
+    flatten : returns the children of an object, and its static data, which must be hashable
+    unflatten : builds an object from the static data and the children; without these two the class
+        must have ``tree_flatten(self)`` and ``tree_unflatten(cls, more, children)``, as in JAX
 
     >>> import stepwell as sw
     >>> @sw.tree.register

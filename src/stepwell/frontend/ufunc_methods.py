@@ -1,7 +1,7 @@
 """Calls of NumPy's ufuncs and of their methods: `reduce`, `accumulate`, `outer`, `at`, `reduceat`.
 
-What has an op of its own (sums, extremes, ...) is that op. Any other ufunc of two operands goes
-through the elements one after the other, as NumPy does.
+Reductions with an op (sums, extremes, ...) use it. Any other ufunc of two operands is applied to
+the elements in sequence, as in NumPy.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.ufuncs import no_more
 
 MAX_UNROLLED = 8
-"""A reduction in order over at most this many elements is unrolled."""
+"""The most elements over which a reduction in sequence is unrolled."""
 
 
 def call_method(function: Any, method: str, inputs: tuple[Any, ...], keywords: Any) -> Any:
-    """Return what a call of a method of a ufunc gives."""
+    """Return the result of a call of a ufunc's method."""
     name = f"{function.__name__}.{method}"
     if function.nin != 2 and method != "at":
         raise ValueError(f"{method} only supported for binary functions")
@@ -99,7 +99,7 @@ _REDUCTIONS: dict[str, Callable[..., Any]] = {
     "bitwise_and": _bitwise("and"),
     "bitwise_or": _bitwise("or"),
 }
-"""Reductions that have an op, or are made of such."""
+"""Reductions with an op, or composed of such ops."""
 
 
 def _as(a: Any, dtype: Any) -> Tensor:
@@ -149,7 +149,7 @@ def _reduce(
 
 
 def _operands(function: Any, value: Tensor, dtype: Any) -> Tensor:
-    """Return ``value`` in the dtype that results of the ufunc with themselves stay in."""
+    """Return ``value`` in a dtype that the ufunc maps to itself, for the accumulator."""
     if dtype is not None:
         return cast(value, dtype_of(dtype))
     if function.__name__ in ("add", "multiply") and value.kind.kind != "float":
@@ -207,8 +207,8 @@ _AT = {"add": "add", "subtract": "add", "multiply": "multiply", "maximum": "max"
 
 
 def _changes_at_once(function: Any, write: str, x: Tensor, index: Any, value: Any) -> bool:
-    """Change ``x`` by one op where the ufunc computes in its dtype; return whether it does."""
-    subscript(x, index)  # which checks it
+    """Apply `ufunc.at` by one op if the ufunc computes in the dtype of ``x``; return whether."""
+    subscript(x, index)  # raises for a wrong index
     if not x.size:
         return True
     given = function.resolve_dtypes((kind_of(x), kind_of(value), None))
@@ -228,14 +228,14 @@ def _changes_at_once(function: Any, write: str, x: Tensor, index: Any, value: An
 
 
 def _check_values(x: Tensor, index: Any, values: Any) -> None:
-    """Check that values fit where they are written, also where nothing is."""
+    """Check that the shape of values fits the index, even if it selects no elements."""
     shape, given = shape_at(subscript(x, index)), np.shape(values)
     if given and (len(given) > len(shape) or np.broadcast_shapes(shape, given) != shape):
         raise ValueError("array is not broadcastable to correct shape")
 
 
 def _at(function: Any, a: Any, indices: Any, b: Any = None) -> None:
-    """Change elements in place, an element that is named twice twice."""
+    """Change elements in place; an element whose index occurs twice is changed twice."""
     if not isinstance(a, Tensor):
         raise TraceError(
             f"numpy.{function.__name__}.at writes to an array that is not part of the trace; "
@@ -257,7 +257,7 @@ def _at(function: Any, a: Any, indices: Any, b: Any = None) -> None:
     numbers = reshape(places, (places.size,))
     values = None
     if b is not None:
-        given = array(np.asarray(b) if is_number(b) else b)  # NumPy makes an array of a number
+        given = array(np.asarray(b) if is_number(b) else b)  # NumPy converts numbers to arrays here
         values = reshape(broadcast_to(given, places.shape), (places.size,))
 
     def body(i: Any, whole: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """NumPy's ufuncs and operators on traced values: `__array_ufunc__`.
 
-Dtypes are those that NumPy 2 says: it is asked (`ufunc.resolve_dtypes`). What has no counterpart
-is refused by name, with the nearest that exists.
+NumPy 2 itself decides dtypes (`ufunc.resolve_dtypes`). A ufunc without a counterpart is refused by
+name, with the nearest supported one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def rounded(x: Tensor, digits: int | None) -> Any:
 
 
 def ufunc(function: Any, *inputs: Any, dtype: Any = None) -> Any:
-    """Return what the NumPy ufunc gives for ``inputs``, computed by ours of the same meaning."""
+    """Return the result of the NumPy ufunc for ``inputs``, computed by our counterpart."""
     try:
         return by_numpy(function, inputs, {} if dtype is None else {"dtype": dtype})
     except NotKnown:
@@ -99,7 +99,7 @@ def _array(values: Any) -> Any:
 
 
 def _of_bfloat16(function: Any, inputs: Sequence[Any], dtype: Any) -> Any:
-    """Return what a ufunc gives that knows float32, for operands that are bfloat16."""
+    """Return the result of a ufunc for bfloat16 operands, if it supports float32."""
     kinds = [
         np.dtype(np.float32) if isinstance(v, Tensor) and v.kind.name == "bf16" else kind_of(v)
         for v in inputs
@@ -120,11 +120,11 @@ def _of_bfloat16(function: Any, inputs: Sequence[Any], dtype: Any) -> Any:
 
 
 _BY_BITS = {"frexp", "ldexp", "nextafter", "spacing"}
-"""Ufuncs that take floats apart."""
+"""Ufuncs that depend on the bits of floats."""
 
 
 def _check_numbers(name: str, inputs: tuple[Any, ...], values: list[Any]) -> None:
-    """Raise, when it runs, what Python raises for its own numbers."""
+    """Make the program raise Python's exception for operations on Python numbers."""
     if name not in _DIVIDING or not all(map(_is_weak, inputs)):
         return
     by = values[1]
@@ -143,7 +143,7 @@ _DIVIDING = {
     "remainder": {"integer": "integer modulo by zero", "float": "float modulo"},
     "divmod": {"integer": "integer division or modulo by zero", "float": "float divmod()"},
 }
-"""What Python says where its own numbers are divided by zero."""
+"""Python's messages for division of its own numbers by zero."""
 
 
 def _resolved(function: Any, inputs: Sequence[Any], dtype: Any) -> list[DType]:
@@ -173,7 +173,7 @@ _COMPARES = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equ
 
 
 def _compared(function: Any, inputs: Sequence[Any], kinds: Sequence[Any]) -> Tensor | None:
-    """Return what integers give compared with a number that their dtype does not hold."""
+    """Return the comparison of integers with a number out of their dtype's range, else None."""
     for at, number in enumerate(inputs):
         if not isinstance(number, int) or kinds[at].kind not in ("signed", "unsigned"):
             continue
@@ -189,7 +189,7 @@ def _compared(function: Any, inputs: Sequence[Any], kinds: Sequence[Any]) -> Ten
 def _with_those_beyond(
     function: Any, inputs: Sequence[Any], fits: Sequence[Tensor | None], found: Tensor
 ) -> Tensor:
-    """Return a comparison with what it is of integers that the dtype does not hold."""
+    """Return a comparison corrected for traced integers out of the dtype's range."""
     for at, test in enumerate(fits):
         if test is not None:
             above, below = (bool(function(*((n, 0) if at == 0 else (0, n)))) for n in (1, -1))
@@ -199,12 +199,12 @@ def _with_those_beyond(
 
 
 def _check_exponent(inputs: Sequence[Any]) -> None:
-    """Raise where integers are raised to a negative number, at once or when the program runs."""
+    """Raise for integers raised to negative numbers, while tracing or at run time."""
     base, exponent = (v if is_number(v) else lift(v) for v in inputs)
     size = base.size if isinstance(base, Tensor) else 1
     if not isinstance(exponent, Tensor):
         if exponent < 0 and isinstance(base, Tensor) and base.kind.kind == "unsigned":
-            lift(exponent, base.kind)  # which it does not fit into
+            lift(exponent, base.kind)  # raises: it does not fit
         if exponent < 0 and size:
             raise ValueError(_NEGATIVE)
         return
@@ -219,7 +219,7 @@ _NEGATIVE = "Integers to negative integer powers are not allowed."
 
 
 def weakened(value: Tensor) -> Tensor:
-    """Return ``value`` as what stands for a Python number."""
+    """Return ``value`` marked as a Python number."""
     found = fresh(value)
     found.weak = value.shape == () and value.kind.name in ("i1", "i64", "f64")
     return found
@@ -231,7 +231,7 @@ _PYTHON = {
     *(np.greater, np.greater_equal, np.invert, np.left_shift, np.right_shift),
     *(np.bitwise_and, np.bitwise_or, np.bitwise_xor),
 }
-"""What operators of Python numbers give Python numbers by."""
+"""Operators whose result on Python numbers is a Python number."""
 
 
 def _fmax(a: Tensor, b: Tensor) -> Tensor:
@@ -247,7 +247,7 @@ def _divmod(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _scaled(over: int, under: int) -> Callable[[Tensor], Tensor]:
-    """Return the product with ``over / under``, one of which is 0 for pi, as NumPy rounds it."""
+    """Return multiplication by ``over / under``, where 0 stands for pi, rounded as in NumPy."""
 
     def function(x: Tensor) -> Tensor:
         wide = cast(x, SINGLE) if x.kind.bytes < SINGLE.bytes else x
@@ -303,7 +303,7 @@ _IGNORED = {"casting", "order", "subok", "signature", "sig", "extobj"}
 
 
 def call_ufunc(function: Any, method: str, inputs: tuple[Any, ...], keywords: Any) -> Any:
-    """Return what a call of a ufunc, or of one of its methods, gives."""
+    """Return the result of a call of a ufunc, or of one of its methods."""
     if not has_ufunc(function.__name__):
         raise TraceError(refusal(function.__name__))
     if method in ("outer", "reduce", "accumulate", "reduceat"):

@@ -1,8 +1,8 @@
-"""Variables that have no value on some way: what stands in their place until they are read.
+"""Variables without a value on some control path: the objects that stand for them.
 
-On a way that surely leaves a variable without a value it is `Undefined`; where only the run knows
-whether it has one it is a `Maybe`, a value with a flag beside it. Rewritten source reads variables
-through `reads.Outer`, which asks these: then the program raises UnboundLocalError, as Python does.
+A variable that certainly has no value is `Undefined`; one whose state is known at run time only is
+a `Maybe`, a value with a flag. Rewritten source reads variables through `reads.Outer`, which checks
+for these objects: then the program raises UnboundLocalError, as Python does.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from stepwell.frontend.tracing import active_trace
 
 
 class Undefined:
-    """The value of a variable that has none; using it is an error.
+    """Stands for a variable without a value; using it is an error.
 
-    why : why nobody knows whether it has one, where that is so: then the use of it is refused
+    why : why it is unknown whether there is a value: then its use is refused while tracing
     """
 
     def __init__(self, name: str, why: str = "") -> None:
@@ -28,7 +28,7 @@ class Undefined:
         self.__dict__["why"] = why
 
     def read(self, *_: Any, **__: Any) -> NoReturn:
-        """Raise what Python raises where a variable without a value is read."""
+        """Raise Python's exception for reading a variable without a value."""
         name, why = self.__dict__["name"], self.__dict__["why"]
         if why:
             raise TraceError(f"'{name}' has no value on each way that leads here; {why}")
@@ -45,11 +45,11 @@ class Undefined:
 
 
 ASSIGN = "assign it before the branch or loop"
-"""What to do about a variable that is `Undefined`."""
+"""The advice for a variable that is `Undefined`."""
 
 
 class Maybe:
-    """The value of a variable that has one only where ``flag`` is true.
+    """Stands for a variable that has a value only if ``flag`` is true.
 
     flag : True, False, or a traced boolean without axes
     """
@@ -61,7 +61,7 @@ class Maybe:
             object.__setattr__(self, slot, given)
 
     def read(self) -> Any:
-        """Return the value; the program raises UnboundLocalError where there is none."""
+        """Return the value; the program raises UnboundLocalError if there is none."""
         flag: Any = self.flag
         if not isinstance(flag, Tensor):
             return self.value if flag else Undefined(self.name).read()
@@ -93,7 +93,7 @@ REGISTERED[Maybe] = (
     lambda name, children: Maybe(name, *children),
 )
 UNSURE = frozenset((Undefined, Maybe))
-"""What stands in a variable's place."""
+"""The classes that stand for variables without a certain value."""
 
 
 def _said(name: str) -> str:

@@ -1,4 +1,4 @@
-"""How long a loop may be that Python goes round: each iteration is written to the program."""
+"""A limit on loops that Python executes while tracing, which unrolls them."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from stepwell.frontend.errors import TraceError
 from stepwell.frontend.tracing import active_trace
 
 LIMIT = 5000
-"""Ops of a loop that cannot be one loop of the program: more take longer to compile, some 3 ms
-each, than anybody waits."""
+"""The most ops of an unrolled loop: at some 3 ms an op, a longer program takes longer to compile
+than anybody waits."""
 SAMPLE = LIMIT // 5
-"""Ops after which it is estimated how many all iterations come to."""
+"""The number of ops after which the size of the whole loop is estimated."""
 MARGIN = 2
-"""How many times too large the estimate may be: iterations that get shorter (triangles)."""
+"""The factor by which the estimate may be too large: later iterations may be shorter."""
 
 
 class Unrolled:
-    """Counts the ops of a loop that Python goes round."""
+    """Counts the ops of a loop that is unrolled."""
 
     def __init__(self, steps: int | None = None, reason: Exception | None = None) -> None:
         """Begin to count.
 
-        steps : how many iterations there are, where none is left out
-        reason : why it cannot be one loop of the program
+        steps : the number of iterations, if none is skipped
+        reason : why it cannot be a loop of the program
         """
         self.trace = active_trace()
         self.steps, self.reason = steps, reason
@@ -29,7 +29,7 @@ class Unrolled:
         self.seen = len(self.trace.lines) if self.trace is not None else 0
 
     def turn(self) -> None:
-        """Count an iteration; raise where they come to too many ops."""
+        """Count an iteration; raise if the iterations have too many ops."""
         if self.trace is None:
             return
         self.turns += 1

@@ -1,4 +1,4 @@
-"""The programs of a jitted function: which of them serves a call, and when one more is traced."""
+"""The programs of a jitted function: select the one for a call, or trace another."""
 
 from __future__ import annotations
 
@@ -21,34 +21,32 @@ from stepwell.frontend.pytree import Tree
 from stepwell.frontend.retraces import MAX_TRACES, CacheInfo, Retraces
 from stepwell.frontend.traced import Known, Traced
 
-if TYPE_CHECKING:  # loaded by the first program for any size
+if TYPE_CHECKING:  # imported with the first program for any size
     from stepwell.frontend.general import Sizes
 
 Tracer: TypeAlias = Callable[[Call, Known, bool], Traced]
-"""Traces the function for a call; the last says whether for any size (`frontend.general`)."""
+"""Traces the function for a call; the last argument: for any size (`frontend.general`)?"""
 
 LOG = logging.getLogger("stepwell")
 
 
 class Variant(NamedTuple):
-    """What a function was compiled to, for one signature and one state of what is outside."""
+    """A compiled program, for one signature and one captured state."""
 
     program: Compiled
     tree: Tree
     effects: Effects
     outside: Outside
     arrays: tuple[Array, ...] = ()
-    """The arrays from outside as it was traced, for the call that it was traced for."""
+    """The captured arrays at trace time, for the call that caused the trace."""
     seconds: tuple[float, float] = (0.0, 0.0)
-    """That it took to trace, and to compile or load."""
+    """The durations of tracing, and of compiling or loading."""
     sizes: bytes | None = None
-    """The sizes that each `?` of the program's arguments has in the call."""
+    """The value of each `?` size of the program's arguments in the call."""
 
 
 class Variants:
-    """The programs of a function by their keys; of one key there are several if what is outside of
-    the function changes.
-    """
+    """The programs of a function by key; a key has several if the captured state changes."""
 
     def __init__(self, name: str, most: int | None = MAX_TRACES, dynamic: str = "auto") -> None:
         self.general = GeneralPrograms(name, dynamic)
@@ -62,10 +60,9 @@ class Variants:
     def get(
         self, key: Any, call: Call, trace: Tracer, sizes: Sizes | None = None
     ) -> tuple[Variant, list[Any]]:
-        """Return the program that serves a call, made first where there is none, and its arrays
-        from outside.
+        """Return the program for a call, traced if there is none yet, and its captured arrays.
 
-        sizes : which axes the user says have any size
+        sizes : the axes that the user declared as variable
         """
         while True:
             with self._lock:
@@ -79,11 +76,11 @@ class Variants:
             with self._lock:
                 if len(self._known[key]) == len(known):
                     self._known[key].append(variant)
-            if made:  # even where the function changed what it reads
+            if made:  # use it even if the function changed its own captured state
                 return variant, list(made[0].arrays)
 
     def info(self) -> CacheInfo:
-        """Return how often the function was traced, and why."""
+        """Return the number of traces, and their reasons."""
         with self._lock:
             programs = len({id(v.program) for each in self._known.values() for v in each})
             told = self.retraces
@@ -118,7 +115,7 @@ class Variants:
         return made[0]._replace(arrays=())
 
     def _served(self, call: Call, trace: Tracer) -> Variant | None:
-        """Return the program for any size that serves a call, if there is one."""
+        """Return a program for any size that serves a call; None if there is none."""
         if not (made := self.general.of(call)):
             return None
         from stepwell.frontend.general import NotGeneralError
@@ -137,7 +134,7 @@ class Variants:
     def _made_general(
         self, call: Call, trace: Tracer, earlier: Sequence[Call], told: Sizes | None
     ) -> Variant | None:
-        """Return a program for any size, where one is wanted and can be."""
+        """Return a new program for any size; None if none is wanted or possible."""
         if (sizes := self.general.wanted(call, earlier, told)) is None:
             return None
         from stepwell.frontend.general import NotGeneralError, Template
@@ -155,7 +152,7 @@ class Variants:
         return _variant(program, traced, template.told(call))
 
     def _changed(self, known: list[Variant]) -> Change | None:
-        """Return what is other outside than for the last program."""
+        """Return the difference of the captured state from the last program's."""
         change: Change | None = None
         for variant in known:
             change = variant.outside.change()
@@ -171,7 +168,7 @@ class Variants:
         return _variant(program, traced, None, (middle - start, time.perf_counter() - middle))
 
     def _traced(self, call: Call, trace: Tracer, general: bool = False) -> Traced:
-        """Trace with arrays from outside as arguments; where it needs their numbers, with these."""
+        """Trace with captured arrays as arguments; if it fails, with more of them as constants."""
         first: Exception | None = None
         for known in (self._small, self._tables, _all):
             taken: list[str] = []
@@ -206,7 +203,7 @@ def _variant(
 
 
 def _noting(known: Known, taken: list[str]) -> Known:
-    """Return ``known``, which also notes the arrays that it takes as arguments."""
+    """Return ``known``, which also records the arrays that become arguments."""
 
     def noted(path: str, array: Array) -> bool:
         if known(path, array):

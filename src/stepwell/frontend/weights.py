@@ -1,4 +1,4 @@
-"""Arrays that a function closes over are kept so that nobody can change them."""
+"""Immutable copies of captured arrays."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 MIN_SHARED_BYTES = 1 << 20
-"""Arrays of at least this many bytes are copied by two threads."""
+"""The least size in bytes of an array that two threads copy."""
 
 
 def kept(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a contiguous array, or a copy of it, that nobody can change.
+    """Return an immutable contiguous array, or an immutable copy.
 
-    An array that is read-only already is taken as it is.
+    An array that is read-only already is not copied.
 
     >>> kept(np.zeros(4, np.float32)).flags.writeable
     False
@@ -39,7 +39,7 @@ def _copy(to: NDArray[np.uint8], source: NDArray[np.uint8]) -> None:
 
 
 class _Frozen:
-    """What keeps the memory of a frozen array; arrays made of it can never be written to."""
+    """Owns the memory of a frozen array; views of it can never be made writeable."""
 
     __slots__ = ("_array",)
 
@@ -54,7 +54,7 @@ class _Frozen:
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a copy of an array that nothing can change any more; itself where it is one."""
+    """Return an immutable copy of an array; the array itself if it is one."""
     if is_frozen(array):
         return array
     copy = np.empty(array.shape, array.dtype)
@@ -66,7 +66,7 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def is_frozen(array: NDArray[Any]) -> bool:
-    """Whether an array is one that `frozen` returned, or a view of one."""
+    """Whether an array was returned by `frozen`, or is a view of one."""
     base: Any = array.base
     while isinstance(base, np.ndarray):
         base = base.base

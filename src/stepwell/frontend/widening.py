@@ -1,7 +1,7 @@
-"""A remark where a NumPy scalar of float64 makes work with float32 arrays twice as dear.
+"""A remark where a float64 NumPy scalar widens float32 arrays, which doubles the cost.
 
-`scores / np.sqrt(64)` is float64, in NumPy too: `np.sqrt` gives a scalar with a dtype of its own,
-which a Python number has not.
+`scores / np.sqrt(64)` is float64, also in NumPy: `np.sqrt` returns a scalar with a dtype of its
+own, unlike a Python number.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from stepwell.frontend.tensor import Tensor
 
 
 def remark(values: Sequence[Any]) -> None:
-    """Warn, once for each line, where among ``values``, which are float64 together, a scalar is
-    what makes them so.
-    """
+    """Warn, once for each line, if a scalar is the only cause of the float64 type of ``values``."""
     scalars = [v for v in values if _is_scalar(v)]
     if not scalars:
         return
@@ -44,7 +42,7 @@ def remark(values: Sequence[Any]) -> None:
 
 
 def _is_scalar(value: Any) -> bool:
-    """Whether ``value`` is a scalar of NumPy's with 64 bits, or an argument that is one."""
+    """Whether ``value`` is a 64-bit NumPy scalar, or an argument that is one."""
     if isinstance(value, Tensor):
         argument = value.cell is False and not value.weak
         return argument and not value.shape and value.kind.name == "f64"
@@ -56,7 +54,7 @@ def _is_weak(value: Any) -> bool:
 
 
 def _dtype(value: Any) -> Any:
-    """Return the dtype of a value, None where NumPy has none."""
+    """Return the dtype of a value; None if NumPy has none."""
     if isinstance(value, Tensor):
         return None if value.kind.name == "bf16" else value.dtype
     return np.asarray(value).dtype

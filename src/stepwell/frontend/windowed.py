@@ -1,4 +1,4 @@
-"""Arrays indexed by slices whose bounds only the run knows: views where the size is known."""
+"""Arrays indexed by slices with bounds known at run time only: views if the size is known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _integer(bound: Any) -> None:
 
 
 def windowed(x: Tensor, index: Any) -> Any:
-    """Return ``x[index]``, of which some slice has traced bounds."""
+    """Return ``x[index]``, with a slice with traced bounds in the index."""
     given: tuple[Any, ...] = index if type(index) is tuple else (index,)
     if any(p is None for p in given):
         return _with_axes(x, given)
@@ -61,7 +61,7 @@ def is_own_window(x: Tensor, index: Any, value: Any) -> bool:
 
 
 def _with_axes(x: Tensor, parts: tuple[Any, ...]) -> Any:
-    """Return ``x[parts]``, some of which are None: axes of size 1."""
+    """Return ``x[parts]``, where None among the parts adds axes of size 1."""
     found = windowed(x, tuple(p for p in parts if p is not None))
     kept: list[Any] = [p for p in parts if p is None or isinstance(p, slice) or p is Ellipsis]
     places = tuple(p if p is None or p is Ellipsis else slice(None) for p in kept)
@@ -79,7 +79,7 @@ def _with_axes(x: Tensor, parts: tuple[Any, ...]) -> Any:
 
 
 def spread(x: Tensor, parts: tuple[Any, ...]) -> list[Any]:
-    """Return what an index has for each axis."""
+    """Return the part of an index for each axis."""
     for part in parts:
         number = isinstance(part, int | np.integer) and not isinstance(part, bool)
         scalar = isinstance(part, Tensor) and not part.shape and part.kind.kind != "bool"
@@ -99,7 +99,7 @@ def spread(x: Tensor, parts: tuple[Any, ...]) -> list[Any]:
 
 
 def _count(part: slice, size: int) -> int | None:
-    """Return how many elements a slice has, where that is known though its bounds are not."""
+    """Return the number of elements of a slice, if it is known though its bounds are not."""
     if not isinstance(part.start, Tensor) or not isinstance(part.stop, Tensor):
         return None
     first, offset = part.start.graph.ranges.offset(part.start)

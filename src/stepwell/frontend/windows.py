@@ -1,9 +1,9 @@
-"""``x[:i]``, ``x[i:j]`` and ``x[i:i+3]`` where only the run knows the bounds.
+"""``x[:i]``, ``x[i:j]`` and ``x[i:i+3]`` with bounds known at run time only.
 
-Where the size is known, it is a view, as any slice. Else it is a `Window`: it can be computed with
-element by element, reduced, multiplied with others of the same bounds, and assigned to. That is
-traced as ops on the whole array, in which what is beyond the bounds does not count; the loops of
-the compiled program do not run there (`analysis/windows.py`).
+If the size is known, the slice is a view, as any slice. Else it is a `Window`: it supports
+elementwise operations, reductions, products with windows of the same bounds, and assignment. The
+trace has ops on the whole array, in which elements beyond the bounds are masked; the loops of the
+compiled program skip these elements (`analysis/windows.py`).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Window(Partial, np.lib.mixins.NDArrayOperatorsMixin):
     def __init__(self, values: Tensor, bounds: Sequence[Bounds | None]) -> None:
         self.values, self.bounds = values, tuple(bounds)
         self.place: tuple[Tensor, Any] | None = None
-        """The array and the index that it was taken by."""
+        """The array and the index that it was sliced by."""
         self.written: Any = None
-        """The state of that array when it was last written to by way of this window."""
+        """The state of that array after the last write through this window."""
 
     @property
     def mask(self) -> Tensor:
-        """Which elements lie within the bounds."""
+        """The mask of elements within the bounds."""
         found: Tensor | None = None
         self.values.refresh()
         for axis, bounds in enumerate(self.bounds):
@@ -61,7 +61,7 @@ class Window(Partial, np.lib.mixins.NDArrayOperatorsMixin):
         return found
 
     def filled(self, number: Any) -> Tensor:
-        """Return the whole array, with ``number`` in all other places."""
+        """Return the whole array, with ``number`` in the places beyond the bounds."""
         return e.where(self.mask, self.values, np.asarray(number, self.values.dtype))
 
     @property
@@ -91,7 +91,7 @@ class Window(Partial, np.lib.mixins.NDArrayOperatorsMixin):
         return Window(self.values.T, self.bounds[::-1])
 
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
-        """Compute with all elements."""
+        """Compute with all elements, also those beyond the bounds."""
         out = keywords.pop("out", None)
         if method == "outer" and not keywords and out is None:
             return _outer(function, *inputs)
@@ -108,7 +108,7 @@ class Window(Partial, np.lib.mixins.NDArrayOperatorsMixin):
         return out[0]
 
     def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
-        """Reduce."""
+        """Call one of the reductions."""
         name = getattr(function, "__name__", "")
         if name in ("dot", "outer") and len(args) == 2 and not keywords:
             return product(*args) if name == "dot" else _outer(np.multiply, *args)
@@ -125,7 +125,7 @@ class Window(Partial, np.lib.mixins.NDArrayOperatorsMixin):
         return self._left(found, axis)
 
     def _left(self, found: Tensor, axis: Any) -> Any:
-        """Return what was reduced along ``axis``, within the bounds of the axes that are left."""
+        """Return the result of a reduction along ``axis`` with the bounds of the other axes."""
         axes = self._axes(axis)
         left = [b for a, b in enumerate(self.bounds) if a not in axes]
         return Window(found, left) if any(left) else found
@@ -174,11 +174,11 @@ class Window(Partial, np.lib.mixins.NDArrayOperatorsMixin):
         return self._reduced("max", _limit(self.dtype, False), axis)
 
     def argmin(self) -> Any:
-        """Return where the least element is."""
+        """Return the index of the least element."""
         return self._argument("argmin", True)
 
     def argmax(self) -> Any:
-        """Return where the largest element is."""
+        """Return the index of the largest element."""
         return self._argument("argmax", False)
 
     def _argument(self, name: str, least: bool) -> Any:
@@ -190,7 +190,7 @@ class Window(Partial, np.lib.mixins.NDArrayOperatorsMixin):
         return e.subtract(e.maximum(at, bounds.low), bounds.low)
 
     def cumsum(self) -> Window:
-        """Return the sums of the first elements."""
+        """Return the cumulative sums."""
         if len(self.bounds) != 1:
             self._refuse()
         return Window(call_named("cumsum", (self.filled(0),), {}), self.bounds)
@@ -212,7 +212,7 @@ class Window(Partial, np.lib.mixins.NDArrayOperatorsMixin):
         return Window(self.values.astype(dtype), self.bounds)
 
     def dot(self, other: Any) -> Any:
-        """Return the product with another."""
+        """Return the product with another array or window."""
         return product(self, other)
 
     def fill(self, value: Any) -> None:
@@ -293,7 +293,7 @@ def _limit(dtype: Any, most: bool) -> Any:
 
 
 def together(inputs: Sequence[Any]) -> tuple[list[Any], list[Bounds | None]]:
-    """Return operands whose elements within the bounds lie in the same places, and the bounds."""
+    """Return operands with their elements within the bounds aligned, and the bounds."""
     rank = max(map(_rank, inputs))
     bounds: list[Bounds | None] = [None] * rank
     for value in inputs:
@@ -308,7 +308,7 @@ def together(inputs: Sequence[Any]) -> tuple[list[Any], list[Bounds | None]]:
 
 
 def _cropped(given: list[Any], axis: int, bounds: Bounds) -> list[Any]:
-    """Return operands of one size along ``axis``, counted from the last; bounds lie within it."""
+    """Return operands cropped to one size along ``axis`` (negative), which holds the bounds."""
     own = [v.shape[axis] if _rank(v) >= -axis else 1 for v in given]
     sizes = {n for n in own if n != 1}
     if len(sizes) < 2:
@@ -335,7 +335,7 @@ def _fitted(value: Any, bounds: Sequence[Bounds | None]) -> Any:
 
 
 def _moved(x: Tensor, axis: int, given: Bounds, wanted: Bounds) -> Tensor:
-    """Return ``x``, its elements within ``given`` in the places of those within ``wanted``."""
+    """Return ``x`` with its elements within ``given`` moved to the places within ``wanted``."""
     if given.key == wanted.key or _are_same(given, wanted):
         return x
     sure = given.extent == wanted.extent
@@ -351,11 +351,11 @@ def _moved(x: Tensor, axis: int, given: Bounds, wanted: Bounds) -> Tensor:
         said = ("operands could not be broadcast together with shapes (", ",) (", ",) ")
         check(fits, "ValueError", said, sizes)
         places = e.where(single, cast(lift(given.low), INTEGER), places)
-    return gather(x, [places], (axis,))  # beyond the bounds any element will do
+    return gather(x, [places], (axis,))  # elements beyond the bounds are arbitrary
 
 
 def _are_same(a: Bounds, b: Bounds) -> bool:
-    """Whether bounds are computed alike of the same values."""
+    """Whether bounds are the same computation of the same values."""
     return all(
         is_same_value(fresh(x), fresh(y))
         if isinstance(x, Tensor) and isinstance(y, Tensor)
@@ -386,7 +386,7 @@ def product(a: Any, b: Any) -> Any:
 
 
 def _is_narrow(a: Any, b: Any) -> bool:
-    """Whether products are to be added up in another type than their own."""
+    """Whether the accumulator of products needs a wider dtype than their own."""
     return min(lift(_values(v)).kind.bytes for v in (a, b)) < 4
 
 
@@ -397,7 +397,7 @@ def _values(value: Any) -> Any:
 def _summed(
     one: Any, two: Any, own: Sequence[Bounds | None], left: Sequence[Bounds | None]
 ) -> Tensor:
-    """Return the product with a vector as a sum, in which nothing is added beyond the bounds."""
+    """Return the product with a vector as a masked sum: elements beyond the bounds add 0."""
     axis = len(own) - 1
     if _rank(one) < _rank(two):
         products = ufunc(np.multiply, expand_dims(lift(one), 1), two)
