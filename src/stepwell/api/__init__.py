@@ -1,1 +1,1 @@
-"""What users hold: compiled programs, and modules in files."""
+"""The objects that users hold: compiled programs, and modules in files."""

@@ -1,4 +1,4 @@
-"""Modules in files: the text, and the weights that lie beside it."""
+"""Modules in files: the text, and the weights beside it."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.runtime.weights import TracedWeights
 
 STDIN = "-"
-"""What stands for standard input where a file is named."""
+"""The file name that means standard input."""
 
 
 @dataclass(frozen=True)
 class ModuleText:
-    """The text of a module, what messages call it, and its named weights."""
+    """The text of a module, its name in messages, and its named weights."""
 
     text: str
     name: str = "<string>"
     resources: dict[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
     hashed: bool = False
-    """Whether the text states no hashes but those of these very arrays."""
+    """Whether the hashes in the text are known to be those of these very arrays."""
     traced_weights: TracedWeights | None = None
-    """What a trace knows of its weights."""
+    """The fingerprints that a trace has computed of its weights."""
 
 
 def read_module(path: str | Path, weights: str | Path | None = None) -> ModuleText:
-    """Read ``path`` and its weights: ``weights``, else `name.npz` beside `name.mlir` if there.
+    """Read ``path`` and ``weights``, by default `name.npz` beside `name.mlir` if it exists.
 
-    path : a file, or "-" for standard input, which has nothing beside it
+    path : a file, or "-" for standard input, which has no default weights
     """
     path = Path(path)
     try:
@@ -62,7 +62,7 @@ def _read_weights(path: Path) -> dict[str, NDArray[Any]]:
                 raise ValueError("it holds one array without a name, not a .npz's")
             for name in table.files:
                 found[name] = table[name]
-                found[name].flags.writeable = False  # ours alone: a program need not copy it
+                found[name].flags.writeable = False  # owned: a program need not copy it
     except (OSError, ValueError, EOFError, _bad_zip_file()) as error:
         raise _error(f"cannot read the weights in {path}: {error}") from None
     return found
@@ -74,7 +74,7 @@ def _bad_zip_file() -> type[Exception]:
 
 @contextmanager
 def open_arrays(path: str | Path) -> Generator[Any]:
-    """Open a .npy or .npz file; ValueError where it is neither."""
+    """Open a .npy or .npz file; raise ValueError if it is neither."""
     with open(path, "rb") as file:
         if not file.read(6).startswith((b"\x93NUMPY", b"PK")):
             raise ValueError("it is no .npy or .npz file")

@@ -1,6 +1,6 @@
-"""What identifies code on disk, so that no program is served that other code has made.
+"""Fingerprints of code on disk, so that the cache serves no program that other code compiled.
 
-Files are known by size and time of change, which costs a warm start far less than reading them.
+Files are identified by size and modification time: reading them would slow down a warm start.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from stepwell.runtime.cache import digest
 
 
 def plugins_stamp(text: str) -> str:
-    """Return a digest of the files of all that may change a program; "" where there is none.
+    """Return a digest of the files of plug-ins that may change a program; "" if there are none.
 
-    That is every plug-in in reach, whose passes may be in any program, and each dialect defined
-    in this process that ``text`` may name.
+    These are all installed plug-ins, whose passes may be in any program, and the dialects defined
+    in this process whose names occur in ``text``.
     """
     found = [
         f"{plugin} {plugin.place} {files_stamp(Path(place))}"
@@ -35,7 +35,7 @@ def plugins_stamp(text: str) -> str:
 
 
 def class_stamp(kind: type[Any]) -> str:
-    """Return what identifies the code of a class: its package's files, or only this very class."""
+    """Return a fingerprint of a class's code: its package's files, or a unique token."""
     try:
         spec = find_spec(kind.__module__.partition(".")[0])
     except (ImportError, ValueError):  # `__main__` has no spec
@@ -47,9 +47,9 @@ def class_stamp(kind: type[Any]) -> str:
 
 
 def _function_stamp(function: Any) -> str:
-    """Return what identifies a function: its file and the numbers it reads there.
+    """Return a fingerprint of a function: its file and the global numbers and texts it reads.
 
-    A function that was typed in by hand, or closes over values, is only itself.
+    A function that has no file, or closes over values, has a unique token.
     """
     code, names = function.__code__, function.__globals__
     if function.__closure__ or not Path(code.co_filename).is_file():
@@ -62,14 +62,14 @@ _tokens: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 def _token(code: Any) -> str:
-    """Return a key of this object that no other has, in this process or another."""
+    """Return a token unique to this object, in this process and all others."""
     return _tokens.setdefault(code, os.urandom(16).hex())
 
 
 def files_stamp(package: Path) -> str:
-    """Return a digest of which files a package consists of: an edited package is another.
+    """Return a digest of the files of a package, which changes when a file is edited.
 
-    package : a folder, which is read once in a process, or the file of a module
+    package : a folder, which is scanned once per process, or the file of a module
     """
     return digest(_stamp(str(package))) if package.is_file() else _folder_stamp(package)
 

@@ -1,6 +1,6 @@
-"""Activations and what else of `jax.nn` needs no weights: its names, defaults and meaning.
+"""Activations and other functions of `jax.nn` without weights: its names, defaults and semantics.
 
-Floats keep their dtype; integers become float32, where JAX does so.
+Floats keep their dtype; integers become float32, as in JAX.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def floats(*values: Any) -> list[Tensor]:
 
 
 def emitted(op: str, x: Any, **properties: Any) -> Tensor:
-    """Write an op that gives what has the dtype and shape of ``x``, made a float."""
+    """Emit an op whose result has the dtype and shape of ``x``, which is converted to a float."""
     (value,) = floats(x)
     return value.graph.emit(op, [value], [(value.kind, value.shape)], (), **properties)[0]
 
 
 def identity(x: Any) -> Tensor:
-    """Return ``x`` as it is.
+    """Return ``x``.
 
     x : an array of any shape and dtype
     source : `jax.nn.identity`
@@ -308,7 +308,7 @@ def leaky_relu(x: Any, negative_slope: float = 0.01) -> Tensor:
 
 
 def _negative(value: Tensor) -> Tensor:
-    """Return what is not positive, and 0; at 0 with the derivative from below, as in JAX."""
+    """Return ``min(value, 0)``; at 0 with the derivative from below, as in JAX."""
     return e.where(e.greater(value, 0), 0, value)
 
 
@@ -381,10 +381,10 @@ def glu(x: Any, axis: int = -1) -> Tensor:
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Tensor:
     """Return 1 at index ``x`` of a new ``axis`` of ``num_classes``, and 0 elsewhere.
 
-    x : integers of any shape; one that is no class has 0 everywhere
-    num_classes : how many classes there are, known while tracing
-    dtype : float32 unless told
-    axis : where the new axis stands in the result
+    x : integers of any shape; one out of range gives zeros only
+    num_classes : the number of classes, known while tracing
+    dtype : float32 by default
+    axis : the position of the new axis in the result
     raises AxisError : the result has no such axis
     source : `jax.nn.one_hot`
 

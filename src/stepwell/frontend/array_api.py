@@ -1,4 +1,4 @@
-"""What the array API standard asks of a namespace beside its functions, version 2024.12."""
+"""The inspection API that the array API standard, version 2024.12, requires of a namespace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
 def namespace(api_version: str | None = None) -> Any:
     """Return `stepwell.numpy`, for one of the versions that it follows.
 
-    raises ValueError : another version
+    raises ValueError : the version is unknown
     """
     if api_version is not None and api_version not in VERSIONS:
         raise ValueError(
@@ -30,10 +30,10 @@ def namespace(api_version: str | None = None) -> Any:
 
 
 class NamespaceInfo:
-    """What `__array_namespace_info__` of `stepwell.numpy` returns."""
+    """The result of `__array_namespace_info__` of `stepwell.numpy`."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return what is optional in the standard; masks and sizes of the run are not here."""
+        """Return the optional capabilities; masks and dynamic sizes are not supported."""
         return {
             "boolean indexing": False,
             "data-dependent shapes": False,
@@ -41,15 +41,15 @@ class NamespaceInfo:
         }
 
     def default_device(self) -> str:
-        """Return where arrays lie."""
+        """Return the default device."""
         return "cpu"
 
     def devices(self) -> list[str]:
-        """Return where arrays may lie."""
+        """Return the devices of arrays."""
         return ["cpu"]
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, Any]:
-        """Return the dtypes where nothing says another; there are no complex ones."""
+        """Return the default dtypes; complex dtypes are not supported."""
         _check(device)
         return {
             "real floating": np.dtype(np.float64),
@@ -60,7 +60,7 @@ class NamespaceInfo:
     def dtypes(
         self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, Any]:
-        """Return the dtypes of the standard that are here, of the kinds that are asked for."""
+        """Return the supported dtypes of the standard, of the given kinds."""
         _check(device)
         kinds = (kind,) if isinstance(kind, str) else tuple(_KINDS) if kind is None else kind
         groups = {

@@ -1,8 +1,8 @@
-"""Assigning to arrays: ``x[...] = v``, ``x += v``, ``out=x``, and views, which write to their base.
+"""Assignment to arrays: ``x[...] = v``, ``x += v``, ``out=x``, and views that write to a base.
 
-A traced value stands for an array that can change: writing to it makes it stand for another value
-of the trace. What a basic index gives is a view of it: it knows where it lies in its base, reads
-again what it stands for when the base has changed, and writes to the base when it is written to.
+A traced value is a handle of a mutable array: a write makes it refer to a new SSA value. A basic
+index returns a view: it knows its index in its base, reads the base again when that has changed,
+and writes through to the base.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from stepwell.frontend.windowed import is_own_window, windowed
 
 
 def getitem(x: Any, index: Any, /) -> Any:
-    """Return ``x[index]``: a view where NumPy gives one."""
+    """Return ``x[index]``: a view if NumPy would return one."""
     value = lift(x)
     if has_traced_bounds(index):
         return windowed(value, index)
@@ -48,7 +48,7 @@ def getitem(x: Any, index: Any, /) -> Any:
     arrays = [part for part in map(place.parts.__getitem__, place.fancy) if part.shape]
     if arrays or place.shape != value.shape:
         return found
-    if found is not value:  # x[:] is x, with all that may lie in its memory
+    if found is not value:  # x[:] is x, with all its aliases
         found.shared = []
 
     def read(base: Tensor) -> Tensor:
@@ -61,7 +61,7 @@ def getitem(x: Any, index: Any, /) -> Any:
 
 
 def _known_part(x: Tensor, index: Any) -> Any:
-    """Return ``x[index]`` where both are known: a number, or an array that is known too."""
+    """Return ``x[index]`` if both are known: a number, or a known array."""
     at = content(index)
     found = content(x)[at]
     if not isinstance(found, np.ndarray) or not found.shape or found.base is None:
@@ -83,14 +83,14 @@ def _known_part(x: Tensor, index: Any) -> Any:
 
 
 def _changed(x: Tensor, at: Any, value: Any) -> Tensor:
-    """Return known ``x`` with ``value`` at ``at``."""
+    """Return a known array ``x`` with ``value`` at ``at``."""
     changed = content(x).copy()
     changed[at] = value
     return known_array(changed)
 
 
 def setitem(x: Tensor, index: Any, value: Any) -> None:
-    """Do ``x[index] = value``."""
+    """Execute ``x[index] = value``."""
     if not x.shape:
         raise TypeError(
             f"{x!r} is a number, which cannot be assigned to; use an array of shape (1,)"
@@ -118,7 +118,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
 
 
 def _write_at(x: Tensor, index: Any, value: Any) -> None:
-    """Do ``x[index] = value`` where the place has a size that is known."""
+    """Execute ``x[index] = value`` for an index whose result has a known shape."""
     place = subscript(x, index)
     shape = shape_at(place)
     if not shape and x.kind is not BOOL and not _has_ellipsis(index):
@@ -128,7 +128,7 @@ def _write_at(x: Tensor, index: Any, value: Any) -> None:
         return
     if place.shape == x.shape:
         write_whole(x, scatter_at(x, place, given))
-    else:  # True among the indices is an axis of its own
+    else:  # True in an index adds an axis
         wide = scatter_at(reshape(x, place.shape), place, given)
         write_whole(x, reshape(wide, x.shape))
 
@@ -138,7 +138,7 @@ def _has_ellipsis(index: Any) -> bool:
 
 
 def _check_element(value: Any) -> None:
-    """Raise what the NumPy that runs raises where an array of one element is given for a number."""
+    """Raise NumPy's own error, if any, for an array of one element used as a number."""
     shape = np.shape(value)
     if shape and math.prod(shape) == 1:
         with warnings.catch_warnings():
@@ -147,16 +147,16 @@ def _check_element(value: Any) -> None:
 
 
 def _is_own_view(x: Tensor, index: Any, value: Any) -> bool:
-    """Whether ``value`` is ``x[index]`` itself, as it is after ``x[index] += v``."""
+    """Whether ``value`` is ``x[index]`` itself, as after ``x[index] += v``."""
     if not isinstance(value, Tensor) or value.part is None or value.part.base is not x:
         return False
     return value.part.index is index and value.seen == x.stamp
 
 
 def write(x: Tensor, value: Any, what: str) -> None:
-    """Write ``value`` to all of ``x``, as ``x op= y`` and ``out=x`` do: never to a lower kind.
+    """Write ``value`` to all of ``x``, as ``x op= y`` and ``out=x``: never to a lower kind.
 
-    what : the function whose result it is, for messages
+    what : the function that computed the value, for messages
     """
     given = value if isinstance(value, Tensor) else lift(value, x.kind)
     check_castable(what or "the operator", given.kind, x.kind)
@@ -172,7 +172,7 @@ def write(x: Tensor, value: Any, what: str) -> None:
 
 
 def write_whole(x: Tensor, value: Tensor) -> None:
-    """Make ``x`` stand for ``value``, and write it to what ``x`` is a part of."""
+    """Make ``x`` refer to ``value``; if ``x`` is a view, write through to its base."""
     if x.part is None:
         x.become(value)
         return
@@ -184,12 +184,12 @@ def write_whole(x: Tensor, value: Tensor) -> None:
 
 
 def fitting(value: Any, x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return ``value`` in the dtype of ``x``, as an assignment converts it, and in ``shape``."""
+    """Convert ``value`` to the dtype of ``x``, as an assignment does, and broadcast it."""
     if is_number(value):
         return full(shape, _number(value, x), x.kind)
     if isinstance(value, str):
         place = np.zeros(1, x.kind.numpy)
-        place[0] = value  # which may be a number that is spelled
+        place[0] = value  # NumPy parses a number given as text
         value = place[0]
     if isinstance(value, list | tuple):
         if any(isinstance(v, Tensor) for v in value):
@@ -212,7 +212,7 @@ def fitting(value: Any, x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _number(value: Any, x: Tensor) -> Any:
-    """Return a number as NumPy stores it in the dtype of ``x``; what does not fit raises."""
+    """Return a number as NumPy stores it in the dtype of ``x``; raise if it does not fit."""
     if x.kind.kind == "float":
         return float(value)
     place = np.zeros((), x.kind.numpy)
@@ -221,7 +221,7 @@ def _number(value: Any, x: Tensor) -> Any:
 
 
 def _mask(index: Any) -> Tensor | None:
-    """Return the mask that an index is, where only the run knows it."""
+    """Return the index as a mask if it is a traced one, else None."""
     if isinstance(index, tuple) and len(index) == 1:
         index = index[0]
     if not isinstance(index, Tensor) or index.kind is not BOOL:
@@ -230,7 +230,7 @@ def _mask(index: Any) -> Tensor | None:
 
 
 def _set_masked(x: Tensor, mask: Tensor, value: Any) -> None:
-    """Do ``x[mask] = value``, for one value, or one row of values, for all places."""
+    """Execute ``x[mask] = value``, with one value or one row of values for all positions."""
     _check_mask(x, mask)
     if isinstance(value, Masked):
         value.check(mask)

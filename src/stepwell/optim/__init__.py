@@ -1,9 +1,9 @@
-"""Optimisers as plain functions of trees of arrays: `stepwell.optim`, with the names of optax.
+"""Optimizers as plain functions of trees of arrays: `stepwell.optim`, with the names of optax.
 
 ``optimizer = sw.optim.adam(1e-3)``; ``state = optimizer.init(params)``; at each step ``updates,
 state = optimizer.update(gradients, state, params)`` and ``params = sw.optim.apply_updates(params,
-updates)``. They run in a function given to `sw.jit`, where a whole step is one program, and outside
-of one. State has the dtype of the parameters unless another is told; steps are counted in an int32.
+updates)``. They work in a function given to `sw.jit`, where a whole step is one program, and
+outside. By default state has the dtype of the parameters; steps are counted in an int32.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """Leave out what is imported."""
+    """List the public names only."""
     return __all__
 
 

@@ -1,4 +1,4 @@
-"""Arithmetic of updates: in the dtype of the leaves, of arrays and of traced values."""
+"""Arithmetic of updates, in the dtype of the leaves, for arrays and traced values."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from stepwell.frontend.pytree import flatten, unflatten
 from stepwell.frontend.tree import map as tree_map
 
 MAX_STEPS = np.iinfo(np.int32).max
-"""Steps are counted up to this number."""
+"""The largest count of steps, where counting saturates: the maximum of an int32."""
 
 
 def zero_steps() -> Any:
-    """Return the count of no steps."""
+    """Return a step count of zero."""
     return np.zeros((), np.int32)
 
 
 def one_more(count: Any) -> Any:
-    """Return the count of one more step; at the end of the int32 it stays there."""
+    """Return the count plus one, saturating at the maximum of an int32."""
     return settled(np.minimum(count, MAX_STEPS - 1) + 1)
 
 
 def settled(value: Any) -> Any:
-    """Return NumPy's numbers as arrays, which is what programs take and give."""
+    """Return NumPy's scalars as arrays, which programs take and return."""
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
 def like(number: Any, leaf: Any) -> Any:
-    """Return a number in the dtype of a leaf; Python numbers take it anyway."""
+    """Return a number in the dtype of a leaf; Python numbers adopt that dtype anyway."""
     if is_number(number) or is_number(leaf) or number.dtype == leaf.dtype:
         return number
     return number.astype(leaf.dtype)
 
 
 def reals(count: Any) -> Any:
-    """Return a count as a float to compute with: float32 where it is an array of integers."""
+    """Return a count as a float for arithmetic: float32 for an array of integers."""
     if is_number(count):
         return float(count)
     return count if count.dtype.kind not in "iub" else count.astype(np.float32)
 
 
 class Corrections:
-    """What means that began at zero are divided by after ``count`` steps.
+    """The bias correction of zero-initialized moments: ``1 - decay ** count``.
 
-    It is ``1 - decay ** count`` without the difference of two numbers near 1, which would cost
-    the first steps of a float32 five of their seven digits; computed once for each dtype.
+    It avoids subtracting numbers near 1, which would cost the first steps of a float32 five of
+    their seven digits; it is computed once for each dtype.
     """
 
     def __init__(self, count: Any) -> None:
@@ -56,7 +56,7 @@ class Corrections:
         self._known: dict[tuple[int, str, int], Any] = {}
 
     def by(self, decay: Any, leaf: Any, more: int = 0) -> Any:
-        """Return it for a mean that is a leaf; ``more`` steps later, if told."""
+        """Return the correction for a moment that is ``leaf``, ``more`` (0 or 1) steps later."""
         dtype = np.dtype(np.float64) if is_number(leaf) else leaf.dtype
         key = id(decay), dtype.name, more
         if key not in self._known:
@@ -75,12 +75,12 @@ class Corrections:
 
 
 def zeros_of(params: Any, dtype: Any = None) -> Any:
-    """Return a tree like ``params`` of zeros, in their dtypes unless told."""
+    """Return a tree of zeros like ``params``, by default in their dtypes."""
     return filled(params, 0, dtype)
 
 
 def filled(params: Any, number: Any, dtype: Any = None) -> Any:
-    """Return a tree like ``params`` of one number, in their dtypes unless told."""
+    """Return a tree like ``params`` filled with a number, by default in their dtypes."""
 
     def of(leaf: Any) -> Any:
         kind = dtype
@@ -92,7 +92,7 @@ def filled(params: Any, number: Any, dtype: Any = None) -> Any:
 
 
 def moment(updates: Any, mean: Any, decay: Any, order: int) -> Any:
-    """Return a mean of powers of the updates, which forgets at the rate ``decay``."""
+    """Return the updated moving average of a power of the updates."""
 
     def of(g: Any, m: Any) -> Any:
         kept = like(decay, g)
@@ -102,14 +102,14 @@ def moment(updates: Any, mean: Any, decay: Any, order: int) -> Any:
 
 
 def converted(tree: Any, dtype: Any) -> Any:
-    """Return a tree in another dtype; None for as it is."""
+    """Return a tree in another dtype; None keeps the dtype."""
     if dtype is None:
         return tree
     return tree_map(lambda leaf: leaf if leaf.dtype == dtype else leaf.astype(dtype), tree)
 
 
 def prefixed(prefix: Any, tree: Any) -> Any:
-    """Return a tree like ``tree`` of what ``prefix`` has at the same place, or above it."""
+    """Broadcast a prefix tree: return a tree like ``tree`` with the leaves of ``prefix``."""
     leaves, structure = flatten(prefix)
     if structure is ...:
         return tree_map(lambda _: prefix, tree)

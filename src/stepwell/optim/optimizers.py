@@ -1,4 +1,4 @@
-"""Optimisers under the names of optax: each is a chain of transformations."""
+"""Optimizers under optax's names: each is a chain of transformations."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def apply_updates(params: Any, updates: Any) -> Any:
     """Return parameters with their updates added, in the parameters' dtypes.
 
     params : a tree of arrays; a `sw.Variable` is updated in place, and returned
-    updates : a tree built like it; None where a parameter stays
-    raises ValueError : they are built otherwise
+    updates : a tree of the same structure; None leaves a parameter unchanged
+    raises ValueError : the structures differ
     source : `optax.apply_updates`
 
     >>> import numpy as np, stepwell as sw
@@ -43,7 +43,7 @@ def apply_updates(params: Any, updates: Any) -> Any:
 
 
 def _updates(params: Any, updates: Any, tree: Any) -> list[Any]:
-    """Return an update for each leaf of the parameters, None for those that stay."""
+    """Return an update for each leaf of the parameters, None for unchanged ones."""
     leaves, built = flatten(updates)
     if built == tree:
         return leaves
@@ -65,7 +65,7 @@ def _updates(params: Any, updates: Any, tree: Any) -> list[Any]:
 
 
 def _children(value: Any) -> dict[Any, Any]:
-    """Return what is in a container, in the order of its leaves."""
+    """Return the children of a container, in the order of its leaves."""
     if isinstance(value, dict):
         return {key: value[key] for key in sorted(value)}
     if isinstance(value, tuple | list):
@@ -89,12 +89,12 @@ def sgd(
     nesterov: bool = False,
     accumulator_dtype: Any = None,
 ) -> GradientTransformation:
-    """Return gradient descent, with momentum where it is told.
+    """Return gradient descent, optionally with momentum.
 
     learning_rate : a number or a schedule
-    momentum : how much of the last step is added to the next; None for nothing
-    nesterov : whether the gradient counts as after that step
-    accumulator_dtype : of what momentum keeps; None for that of the parameters
+    momentum : the part of the last step that is added to the next; None is no momentum
+    nesterov : whether to use Nesterov's momentum
+    accumulator_dtype : of the momentum; None is the parameters' dtype
     source : `optax.sgd`
 
     >>> import numpy as np, stepwell as sw
@@ -122,7 +122,7 @@ def adam(
     b1, b2, eps, eps_root, mu_dtype, nesterov : as in `scale_by_adam`
     source : `optax.adam`, Kingma and Ba 2014
 
-    A whole step, compiled: the arrays given away are the ones returned, and none is copied.
+    A whole compiled step: the donated arrays are returned, and none is copied.
 
     >>> import numpy as np, stepwell as sw
     >>> adam = sw.optim.adam(0.1)
@@ -154,9 +154,9 @@ def adamw(
     *,
     nesterov: bool = False,
 ) -> GradientTransformation:
-    """Return Adam with weights that decay apart from it.
+    """Return Adam with decoupled weight decay.
 
-    learning_rate : a number or a schedule, of the decay too
+    learning_rate : a number or a schedule, also of the decay
     b1, b2, eps, eps_root, mu_dtype, nesterov : as in `scale_by_adam`
     weight_decay, mask : as in `add_decayed_weights`
     source : `optax.adamw`, Loshchilov and Hutter 2019
@@ -205,7 +205,7 @@ def nadamw(
 ) -> GradientTransformation:
     """Return `adamw` with Nesterov's momentum.
 
-    learning_rate : a number or a schedule, of the decay too
+    learning_rate : a number or a schedule, also of the decay
     b1, b2, eps, eps_root, mu_dtype : as in `scale_by_adam`
     weight_decay, mask : as in `add_decayed_weights`
     source : `optax.nadamw`, Dozat 2016, Loshchilov and Hutter 2019
@@ -234,8 +234,8 @@ def rmsprop(
 
     learning_rate : a number or a schedule
     decay, eps, initial_scale, eps_in_sqrt, bias_correction : as in `scale_by_rms`
-    centered : whether updates are divided by their standard deviation: `scale_by_stddev`
-    momentum, nesterov : as in `trace`, of what is multiplied by the learning rate
+    centered : whether to divide updates by their standard deviation: `scale_by_stddev`
+    momentum, nesterov : as in `trace`, applied after the learning rate
     source : `optax.rmsprop`, Tieleman and Hinton 2012
 
     >>> import numpy as np, stepwell as sw
@@ -259,9 +259,9 @@ def lion(
     weight_decay: Any = 1e-3,
     mask: Any = None,
 ) -> GradientTransformation:
-    """Return Lion: steps of one size, by the sign of a mean of the gradients.
+    """Return Lion: steps of constant size, by the sign of an average of the gradients.
 
-    learning_rate : a number or a schedule, of the decay too
+    learning_rate : a number or a schedule, also of the decay
     b1, b2, mu_dtype : as in `scale_by_lion`
     weight_decay, mask : as in `add_decayed_weights`
     source : `optax.lion`, Chen et al. 2023
@@ -278,7 +278,7 @@ def lion(
 def adagrad(
     learning_rate: Any, initial_accumulator_value: Any = 0.1, eps: Any = 1e-7
 ) -> GradientTransformation:
-    """Return AdaGrad: steps grow smaller where gradients have been large.
+    """Return AdaGrad: steps get smaller for parameters that had large gradients.
 
     learning_rate : a number or a schedule
     initial_accumulator_value, eps : as in `scale_by_rss`

@@ -1,4 +1,4 @@
-"""Transformations that scale each update by what it keeps of earlier ones."""
+"""Stateful transformations that scale updates by statistics of earlier ones."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from stepwell.optim.states import (
 def trace(
     decay: Any, nesterov: bool = False, accumulator_dtype: Any = None
 ) -> GradientTransformation:
-    """Return what adds to each update those before it, each step with less weight: momentum.
+    """Return a transformation that accumulates updates with decay: momentum.
 
-    decay : what is left of the sum at each step
-    nesterov : whether updates are those of the next step's sum
-    accumulator_dtype : of the sum; None for that of the parameters
+    decay : the factor by which the accumulator decays at each step
+    nesterov : whether updates are those of the next step's accumulator
+    accumulator_dtype : of the accumulator; None is the parameters' dtype
     source : `optax.trace`, Sutskever et al. 2013
 
     >>> import numpy as np, stepwell as sw
@@ -73,12 +73,12 @@ def scale_by_adam(
     *,
     nesterov: bool = False,
 ) -> GradientTransformation:
-    """Return what divides a mean of the updates by the root of a mean of their squares.
+    """Return a transformation that divides the first moment by the root of the second moment.
 
-    b1, b2 : how much of the means is left at each step
-    eps, eps_root : what is added to the root, and under it
-    mu_dtype : of the mean of the updates; None for that of the parameters
-    nesterov : whether the mean is that of the next step
+    b1, b2 : the decay of the first and of the second moment at each step
+    eps, eps_root : constants added to the root, and under it
+    mu_dtype : of the first moment; None is the parameters' dtype
+    nesterov : whether to use the next step's first moment
     source : `optax.scale_by_adam`, Kingma and Ba 2014, Dozat 2016
 
     >>> import numpy as np, stepwell as sw
@@ -116,11 +116,11 @@ def scale_by_adam(
 
 
 def scale_by_lion(b1: Any = 0.9, b2: Any = 0.99, mu_dtype: Any = None) -> GradientTransformation:
-    """Return what gives the sign of a mean of the updates.
+    """Return a transformation to the sign of a moving average of the updates.
 
-    b1 : how much of the mean counts in the sign
-    b2 : how much of it is left at each step
-    mu_dtype : of the mean; None for that of the parameters
+    b1 : the weight of the average in the sign
+    b2 : the decay of the average at each step
+    mu_dtype : of the average; None is the parameters' dtype
     source : `optax.scale_by_lion`, Chen et al. 2023
 
     >>> import numpy as np, stepwell as sw
@@ -146,7 +146,7 @@ def scale_by_lion(b1: Any = 0.9, b2: Any = 0.99, mu_dtype: Any = None) -> Gradie
 
 
 def _by_root(g: Any, square: Any, eps: Any, eps_in_sqrt: bool) -> Any:
-    """Return an update divided by the root of a mean of squares."""
+    """Return an update divided by the root of the second moment."""
     more = like(eps, g)
     return settled(g / (np.sqrt(square + more) if eps_in_sqrt else np.sqrt(square) + more))
 
@@ -158,12 +158,12 @@ def scale_by_rms(
     eps_in_sqrt: bool = True,
     bias_correction: bool = False,
 ) -> GradientTransformation:
-    """Return what divides updates by the root of a mean of their squares.
+    """Return a transformation that divides updates by the root of their second moment.
 
-    decay : how much of the mean is left at each step
-    eps : what is added, under the root where ``eps_in_sqrt``
-    initial_scale : what the mean begins with
-    bias_correction : whether the mean is corrected for having begun at zero
+    decay : the decay of the second moment at each step
+    eps : a constant added to the root, or under it if ``eps_in_sqrt``
+    initial_scale : the initial second moment
+    bias_correction : whether to correct the bias of the zero initialization
     source : `optax.scale_by_rms`, Tieleman and Hinton 2012
 
     >>> import numpy as np, stepwell as sw
@@ -202,12 +202,12 @@ def scale_by_stddev(
     eps_in_sqrt: bool = True,
     bias_correction: bool = False,
 ) -> GradientTransformation:
-    """Return what divides updates by their standard deviation so far: centered `scale_by_rms`.
+    """Return a transformation that divides updates by their standard deviation so far.
 
-    decay : how much of the means is left at each step
-    eps : what is added, under the root where ``eps_in_sqrt``
-    initial_scale : what the mean of squares begins with
-    bias_correction : whether the means are corrected for having begun at zero
+    decay : the decay of the first and second moments at each step
+    eps : a constant added to the root, or under it if ``eps_in_sqrt``
+    initial_scale : the initial second moment
+    bias_correction : whether to correct the bias of the zero initialization
     source : `optax.scale_by_stddev`, Hinton 2012
 
     >>> import numpy as np, stepwell as sw
@@ -241,10 +241,10 @@ def scale_by_stddev(
 
 
 def scale_by_rss(initial_accumulator_value: Any = 0.1, eps: Any = 1e-7) -> GradientTransformation:
-    """Return what divides updates by the root of the sum of all squares so far.
+    """Return a transformation that divides updates by the root of the sum of all squares so far.
 
-    initial_accumulator_value : what the sum begins with
-    eps : what is added under the root; where the sum is 0, the update is 0
+    initial_accumulator_value : the initial sum
+    eps : a constant added under the root; if the sum is 0, the update is 0
     source : `optax.scale_by_rss`, Duchi et al. 2011
 
     >>> import numpy as np, stepwell as sw

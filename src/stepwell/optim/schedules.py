@@ -1,6 +1,6 @@
-"""Numbers that change with the steps: learning rates. Functions of the number of steps done.
+"""Schedules: functions from the number of steps done to a number such as a learning rate.
 
-A Python number is computed with as such; an int32 array, inside and outside of `sw.jit`, gives a
+A Python number gives a Python number; an int32 array, inside and outside of `sw.jit`, gives a
 float32.
 """
 
@@ -17,7 +17,7 @@ from stepwell.optim.states import Schedule
 
 
 def constant_schedule(value: Any) -> Schedule:
-    """Return a schedule that is always ``value``.
+    """Return a schedule that is constantly ``value``.
 
     source : `optax.constant_schedule`
 
@@ -35,11 +35,11 @@ def polynomial_schedule(
     transition_steps: int,
     transition_begin: int = 0,
 ) -> Schedule:
-    """Return a schedule from one value to another along a power of the steps that are left.
+    """Return a schedule between two values along a power of the remaining fraction of steps.
 
-    init_value, end_value : until ``transition_begin``, and from ``transition_steps`` later on
-    power : of the part of the way that is left
-    transition_steps : how many steps it takes; at 0 or less ``init_value`` stays
+    init_value, end_value : the value until ``transition_begin``, and after the transition
+    power : the exponent of the remaining fraction
+    transition_steps : the length of the transition; at 0 or less ``init_value`` is constant
     source : `optax.polynomial_schedule`
 
     >>> import stepwell as sw
@@ -59,7 +59,7 @@ def polynomial_schedule(
 
 
 def _within(count: Any, most: int) -> Any:
-    """Return a count between 0 and ``most``."""
+    """Clamp a count to 0 .. ``most``."""
     if isinstance(count, float):
         return min(max(count, 0.0), float(most))
     return np.minimum(np.maximum(count, 0), most)
@@ -68,9 +68,9 @@ def _within(count: Any, most: int) -> Any:
 def linear_schedule(
     init_value: Any, end_value: Any, transition_steps: int, transition_begin: int = 0
 ) -> Schedule:
-    """Return a schedule from one value to another along a line.
+    """Return a schedule that interpolates linearly between two values.
 
-    init_value, end_value : until ``transition_begin``, and from ``transition_steps`` later on
+    init_value, end_value : the value until ``transition_begin``, and after the transition
     source : `optax.linear_schedule`
 
     >>> import stepwell as sw
@@ -83,10 +83,10 @@ def linear_schedule(
 def piecewise_constant_schedule(
     init_value: Any, boundaries_and_scales: Mapping[int, Any] | None = None
 ) -> Schedule:
-    """Return a schedule that is multiplied by a number at each of some steps.
+    """Return a schedule that is multiplied by a scale at each of some steps.
 
-    init_value : until the first of them
-    boundaries_and_scales : what it is multiplied by from each step on, by the number of the step
+    init_value : the value before the first of them
+    boundaries_and_scales : the scales by step: each applies from its step on
     raises ValueError : a scale is negative
     source : `optax.piecewise_constant_schedule`
 
@@ -109,7 +109,7 @@ def piecewise_constant_schedule(
 
 
 def _chosen(count: Any, boundary: int, before: Any, after: Any) -> Any:
-    """Return ``before`` until a number of steps, and then ``after``; arrays give float32."""
+    """Return ``before`` until the step ``boundary``, and then ``after``; arrays give float32."""
     if isinstance(count, int | float) and not isinstance(count, np.generic):
         return before if count < boundary else after
     found = np.where(count < boundary, _single(before, count), _single(after, count))
@@ -117,7 +117,7 @@ def _chosen(count: Any, boundary: int, before: Any, after: Any) -> Any:
 
 
 def _single(value: Any, count: Any) -> Any:
-    """Return a Python number in the dtype that schedules have for such a count."""
+    """Return a Python number in the dtype of schedules for such a count."""
     dtype = reals(count).dtype
     return np.asarray(value, dtype) if isinstance(value, int | float) else value
 
@@ -132,10 +132,10 @@ def exponential_decay(
 ) -> Schedule:
     """Return a schedule that is multiplied by ``decay_rate`` in each ``transition_steps`` steps.
 
-    init_value : until ``transition_begin``; at 0 or less ``transition_steps``, and at a
-        ``decay_rate`` of 0, always
-    staircase : whether that happens at once, at the end of them
-    end_value : where it stops: the least for rates below 1, the largest for others
+    init_value : the value until ``transition_begin``; it is constant if ``transition_steps`` is 0
+        or less, or ``decay_rate`` is 0
+    staircase : decay in one jump at the end of the transition steps, instead of continuously
+    end_value : a lower bound if the rate is below 1, else an upper bound
     source : `optax.exponential_decay`
 
     >>> import stepwell as sw
@@ -166,11 +166,11 @@ def exponential_decay(
 def cosine_decay_schedule(
     init_value: Any, decay_steps: int, alpha: Any = 0.0, exponent: Any = 1.0
 ) -> Schedule:
-    """Return a schedule that falls along half a period of a cosine.
+    """Return a schedule that decays along half a period of a cosine.
 
-    init_value : at the first step
-    decay_steps : after how many it is ``alpha * init_value``, and stays so
-    exponent : of the cosine, between 0 and 1
+    init_value : the value at the first step
+    decay_steps : the length of the decay, to ``alpha * init_value``, which is constant from then on
+    exponent : of the cosine, scaled to 0 .. 1
     raises ValueError : ``decay_steps`` is not positive
     source : `optax.cosine_decay_schedule`, Loshchilov and Hutter 2016, `SGDR`
 
@@ -190,10 +190,10 @@ def cosine_decay_schedule(
 
 
 def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
-    """Return schedules one after another, each of which counts from where it begins.
+    """Return consecutive schedules as one; each counts steps from its own beginning.
 
     boundaries : the steps at which all but the first begin
-    raises ValueError : there is not one boundary less than schedules
+    raises ValueError : the number of boundaries is not that of the schedules less one
     source : `optax.join_schedules`
 
     >>> import stepwell as sw
@@ -215,9 +215,9 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
 
 
 def warmup_constant_schedule(init_value: Any, peak_value: Any, warmup_steps: int) -> Schedule:
-    """Return a schedule that rises along a line, and stays.
+    """Return a schedule that rises linearly, and is then constant.
 
-    init_value, peak_value : at the first step, and after ``warmup_steps``
+    init_value, peak_value : the values at the first step, and after ``warmup_steps``
     source : `optax.warmup_constant_schedule`
 
     >>> import stepwell as sw
@@ -235,12 +235,12 @@ def warmup_cosine_decay_schedule(
     end_value: Any = 0.0,
     exponent: Any = 1.0,
 ) -> Schedule:
-    """Return a schedule that rises along a line and then falls along a cosine.
+    """Return a schedule that rises linearly and then decays along a cosine.
 
-    init_value, peak_value : at the first step, and after ``warmup_steps``
-    decay_steps : how many steps both take; then it is ``end_value``
-    exponent : of the cosine, between 0 and 1
-    raises ValueError : there are no steps for the fall
+    init_value, peak_value : the values at the first step, and after ``warmup_steps``
+    decay_steps : the steps of both together; then it is ``end_value``
+    exponent : of the cosine, scaled to 0 .. 1
+    raises ValueError : there are no steps for the decay
     source : `optax.warmup_cosine_decay_schedule`
 
     >>> import stepwell as sw
@@ -266,9 +266,9 @@ def warmup_exponential_decay_schedule(
     staircase: bool = False,
     end_value: Any = None,
 ) -> Schedule:
-    """Return a schedule that rises along a line and then falls as `exponential_decay` does.
+    """Return a schedule that rises linearly and then decays as `exponential_decay`.
 
-    init_value, peak_value : at the first step, and after ``warmup_steps``
+    init_value, peak_value : the values at the first step, and after ``warmup_steps``
     transition_steps, decay_rate, transition_begin, staircase, end_value : as there
     source : `optax.warmup_exponential_decay_schedule`
 

@@ -1,4 +1,4 @@
-"""What transformations of gradients are, and what they keep between steps."""
+"""The interface of gradient transformations, and the states that they keep between steps."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, NamedTuple, TypeAlias
 Leaves: TypeAlias = Any
 """A tree of arrays (`sw.tree`): parameters, gradients, updates."""
 Schedule: TypeAlias = Callable[[Any], Any]
-"""Gives a number for the number of steps done."""
+"""A function from the number of steps done to a number."""
 
 
 class GradientTransformation(NamedTuple):
-    """Two functions that make updates of gradients, and what they keep between steps.
+    """A pair of functions from gradients to updates, with a state between steps.
 
     init : ``init(params)`` returns the first state, a tree of arrays
     update : ``update(updates, state, params=None)`` returns the updates and the next state, two
         trees; nothing is changed in place
     source : `optax.GradientTransformation`
 
-    Both run in a function given to `sw.jit`, where they are part of its program, and outside of
-    one, where NumPy computes. Updates keep the dtype of the gradients: Python numbers and what
-    schedules give are converted to it.
+    Both work in a function given to `sw.jit`, where they become part of its program, and outside,
+    where NumPy computes. Updates keep the dtype of the gradients: Python numbers and the values of
+    schedules are converted to it.
 
     >>> import numpy as np, stepwell as sw
     >>> negate = sw.optim.GradientTransformation(lambda p: (), lambda u, s, p=None: (-u, s))
@@ -34,7 +34,7 @@ class GradientTransformation(NamedTuple):
 
 
 class EmptyState(NamedTuple):
-    """The state of a transformation that keeps nothing.
+    """The state of a stateless transformation.
 
     source : `optax.EmptyState`
 
@@ -45,9 +45,9 @@ class EmptyState(NamedTuple):
 
 
 class TraceState(NamedTuple):
-    """What `trace` keeps.
+    """The state of `trace`.
 
-    trace : the sum so far, a tree like the parameters
+    trace : the accumulator, a tree like the parameters
     source : `optax.TraceState`
 
     >>> import numpy as np, stepwell as sw
@@ -59,10 +59,10 @@ class TraceState(NamedTuple):
 
 
 class ScaleByAdamState(NamedTuple):
-    """What `scale_by_adam` keeps.
+    """The state of `scale_by_adam`.
 
-    count : how many steps were done, an int32
-    mu, nu : means of the gradients and of their squares, trees like the parameters
+    count : the number of steps done, an int32
+    mu, nu : the first and second moments of the gradients, trees like the parameters
     source : `optax.ScaleByAdamState`
 
     >>> import numpy as np, stepwell as sw
@@ -76,10 +76,10 @@ class ScaleByAdamState(NamedTuple):
 
 
 class ScaleByLionState(NamedTuple):
-    """What `scale_by_lion` keeps.
+    """The state of `scale_by_lion`.
 
-    count : how many steps were done, an int32
-    mu : a mean of the gradients, a tree like the parameters
+    count : the number of steps done, an int32
+    mu : a moving average of the gradients, a tree like the parameters
     source : `optax.ScaleByLionState`
 
     >>> import numpy as np, stepwell as sw
@@ -92,9 +92,9 @@ class ScaleByLionState(NamedTuple):
 
 
 class ScaleByRmsState(NamedTuple):
-    """What `scale_by_rms` keeps.
+    """The state of `scale_by_rms`.
 
-    nu : a mean of the squares of gradients, a tree like the parameters
+    nu : the second moment of the gradients, a tree like the parameters
     source : `optax.ScaleByRmsState`
 
     >>> import numpy as np, stepwell as sw
@@ -106,10 +106,10 @@ class ScaleByRmsState(NamedTuple):
 
 
 class ScaleByRmsWithCountState(NamedTuple):
-    """What `scale_by_rms` keeps where it corrects the bias of the first steps.
+    """The state of `scale_by_rms` with bias correction.
 
-    count : how many steps were done, an int32
-    nu : a mean of the squares of gradients, a tree like the parameters
+    count : the number of steps done, an int32
+    nu : the second moment of the gradients, a tree like the parameters
     source : `optax.ScaleByRmsWithCountState`
 
     >>> import numpy as np, stepwell as sw
@@ -122,9 +122,9 @@ class ScaleByRmsWithCountState(NamedTuple):
 
 
 class ScaleByRStdDevState(NamedTuple):
-    """What `scale_by_stddev` keeps.
+    """The state of `scale_by_stddev`.
 
-    mu, nu : means of the gradients and of their squares, trees like the parameters
+    mu, nu : the first and second moments of the gradients, trees like the parameters
     source : `optax.ScaleByRStdDevState`
 
     >>> import numpy as np, stepwell as sw
@@ -137,10 +137,10 @@ class ScaleByRStdDevState(NamedTuple):
 
 
 class ScaleByRStdDevWithCountState(NamedTuple):
-    """What `scale_by_stddev` keeps where it corrects the bias of the first steps.
+    """The state of `scale_by_stddev` with bias correction.
 
-    count : how many steps were done, an int32
-    mu, nu : means of the gradients and of their squares, trees like the parameters
+    count : the number of steps done, an int32
+    mu, nu : the first and second moments of the gradients, trees like the parameters
     source : `optax.ScaleByRStdDevWithCountState`
 
     >>> import numpy as np, stepwell as sw
@@ -154,9 +154,9 @@ class ScaleByRStdDevWithCountState(NamedTuple):
 
 
 class ScaleByRssState(NamedTuple):
-    """What `scale_by_rss` keeps.
+    """The state of `scale_by_rss`.
 
-    sum_of_squares : of all gradients so far, a tree like the parameters
+    sum_of_squares : the sum over all gradients so far, a tree like the parameters
     source : `optax.ScaleByRssState`
 
     >>> import numpy as np, stepwell as sw
@@ -168,9 +168,9 @@ class ScaleByRssState(NamedTuple):
 
 
 class ScaleByScheduleState(NamedTuple):
-    """What `scale_by_schedule` keeps.
+    """The state of `scale_by_schedule`.
 
-    count : how many steps were done, an int32
+    count : the number of steps done, an int32
     source : `optax.ScaleByScheduleState`
 
     >>> import numpy as np, stepwell as sw
@@ -182,9 +182,9 @@ class ScaleByScheduleState(NamedTuple):
 
 
 class MaskedState(NamedTuple):
-    """What `masked` keeps.
+    """The state of `masked`.
 
-    inner_state : that of the transformation within
+    inner_state : the state of the inner transformation
     source : `optax.MaskedState`
 
     >>> import numpy as np, stepwell as sw
@@ -196,7 +196,7 @@ class MaskedState(NamedTuple):
 
 
 class MaskedNode(NamedTuple):
-    """What stands where `masked` leaves a parameter out: a container with nothing in it.
+    """A placeholder for a parameter that `masked` excludes: an empty container.
 
     source : `optax.MaskedNode`
 
@@ -207,11 +207,11 @@ class MaskedNode(NamedTuple):
 
 
 class InjectHyperparamsState(NamedTuple):
-    """What `inject_hyperparams` keeps.
+    """The state of `inject_hyperparams`.
 
-    count : how many steps were done, an int32
-    hyperparams : a dict of the numbers that the next step is done with
-    inner_state : that of the transformation within
+    count : the number of steps done, an int32
+    hyperparams : a dict of the next step's hyperparameters
+    inner_state : the state of the inner transformation
     source : `optax.InjectHyperparamsState`
 
     >>> import numpy as np, stepwell as sw

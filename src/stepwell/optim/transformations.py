@@ -1,4 +1,4 @@
-"""Transformations of updates that keep nothing, or a count; what puts several together."""
+"""Stateless transformations, those that only count steps, and the composition of several."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ NO_PARAMS = "its updates depend on the parameters: pass them, update(updates, st
 
 
 def chain(*transforms: GradientTransformation) -> GradientTransformation:
-    """Return transformations one after another as one, whose state is a tuple of theirs.
+    """Return transformations composed into one, whose state is the tuple of their states.
 
-    transforms : each is given the updates of the one before it
-    raises ValueError : the state is that of other transformations
+    transforms : each gets the updates of the one before it
+    raises ValueError : the state belongs to other transformations
     source : `optax.chain`
 
     >>> import numpy as np, stepwell as sw
@@ -53,9 +53,9 @@ def chain(*transforms: GradientTransformation) -> GradientTransformation:
 
 
 def stateless(f: Callable[[Any, Any], Any]) -> GradientTransformation:
-    """Return a transformation that keeps nothing.
+    """Return a transformation without state.
 
-    f : ``f(updates, params)`` returns the updates; the parameters are None where none are passed
+    f : ``f(updates, params)`` returns the updates; the parameters are None if not passed
     source : `optax.stateless`
 
     >>> import numpy as np, stepwell as sw
@@ -71,7 +71,7 @@ def stateless(f: Callable[[Any, Any], Any]) -> GradientTransformation:
 
 
 def identity() -> GradientTransformation:
-    """Return the transformation that leaves updates as they are.
+    """Return the transformation that does not change updates.
 
     source : `optax.identity`
 
@@ -83,7 +83,7 @@ def identity() -> GradientTransformation:
 
 
 def set_to_zero() -> GradientTransformation:
-    """Return the transformation that gives zeros, for parameters that stay.
+    """Return the transformation to zeros, for frozen parameters.
 
     source : `optax.set_to_zero`
 
@@ -95,7 +95,7 @@ def set_to_zero() -> GradientTransformation:
 
 
 def scale(step_size: Any) -> GradientTransformation:
-    """Return what multiplies updates by a number.
+    """Return a transformation that multiplies updates by a number.
 
     step_size : the number
     source : `optax.scale`
@@ -112,9 +112,9 @@ def _times(number: Any, updates: Any) -> Any:
 
 
 def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
-    """Return what multiplies updates by what a schedule gives for the number of steps done.
+    """Return a transformation that multiplies updates by a schedule's value at the step.
 
-    step_size_fn : the schedule, of an int32 without axes
+    step_size_fn : the schedule, a function of an int32 scalar
     source : `optax.scale_by_schedule`
 
     >>> import numpy as np, stepwell as sw
@@ -139,10 +139,10 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformation:
 
 
 def scale_by_learning_rate(learning_rate: Any, *, flip_sign: bool = True) -> GradientTransformation:
-    """Return what multiplies updates by a learning rate, and by -1.
+    """Return a transformation that multiplies updates by a learning rate, and by -1.
 
     learning_rate : a number or a schedule
-    flip_sign : with False they keep their sign
+    flip_sign : False keeps their sign
     source : `optax.scale_by_learning_rate`
 
     >>> import numpy as np, stepwell as sw
@@ -158,11 +158,11 @@ def scale_by_learning_rate(learning_rate: Any, *, flip_sign: bool = True) -> Gra
 
 
 def add_decayed_weights(weight_decay: Any = 0.0, mask: Any = None) -> GradientTransformation:
-    """Return what adds to each update its parameter times a number.
+    """Return a transformation that adds a multiple of the parameters to the updates.
 
-    weight_decay : the number, or a schedule of it
-    mask : a tree of booleans like the parameters or their upper part, or a function of them that
-        returns one: where it is False nothing is added
+    weight_decay : the factor, or a schedule of it
+    mask : a tree of booleans like the parameters or their upper part, or a function from parameters
+        to such a tree: False excludes a parameter
     raises ValueError : its ``update`` is called without parameters
     source : `optax.add_decayed_weights`
 
@@ -194,7 +194,7 @@ def add_decayed_weights(weight_decay: Any = 0.0, mask: Any = None) -> GradientTr
 
 
 def clip(max_delta: Any) -> GradientTransformation:
-    """Return what brings each element of updates between ``-max_delta`` and ``max_delta``.
+    """Return a transformation that clips each element to ``-max_delta`` .. ``max_delta``.
 
     source : `optax.clip`
 
@@ -213,7 +213,7 @@ def clip(max_delta: Any) -> GradientTransformation:
 def global_norm(updates: Any) -> Any:
     """Return the root of the sum of the squares of all elements of a tree.
 
-    updates : arrays of floats; halves are added up in float32
+    updates : arrays of floats; 16-bit floats are accumulated in float32
     source : `optax.global_norm`
 
     >>> import numpy as np, stepwell as sw
@@ -230,9 +230,9 @@ def global_norm(updates: Any) -> Any:
 
 
 def clip_by_global_norm(max_norm: Any) -> GradientTransformation:
-    """Return what scales updates down, all by one factor, where their `global_norm` is too large.
+    """Return a transformation that scales all updates down if their `global_norm` is too large.
 
-    max_norm : what the norm is at most, but for rounding
+    max_norm : the largest norm of the result, up to rounding
     source : `optax.clip_by_global_norm`, Pascanu et al. 2012
 
     >>> import numpy as np, stepwell as sw

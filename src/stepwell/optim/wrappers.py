@@ -1,4 +1,4 @@
-"""Transformations of some parameters only, and with numbers that a user may change at each step."""
+"""Transformations of a part of the parameters, and hyperparameters that are state."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from stepwell.optim.states import (
 
 
 def masked(inner: GradientTransformation, mask: Any) -> GradientTransformation:
-    """Return what transforms the updates of some parameters, and leaves the others as they are.
+    """Return a transformation that applies ``inner`` to a part of the parameters only.
 
-    inner : the transformation; it sees `MaskedNode` in the place of others, and keeps nothing there
-    mask : a tree of booleans like the parameters, or like their upper part, or a function of them
-        that returns one
-    raises ValueError : the mask is built otherwise
+    inner : the transformation; it gets `MaskedNode` for the other parameters, which have no state
+    mask : a tree of booleans like the parameters, or like their upper part, or a function from
+        parameters to such a tree
+    raises ValueError : the mask has another structure
     source : `optax.masked`
 
     >>> import numpy as np, stepwell as sw
@@ -51,7 +51,7 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformation:
         given = None if params is None else within(params, use)
         found, own = inner.update(within(updates, use), state.inner_state, given)
         changed = iter(tree_leaves(found))
-        # in order of the leaves: what is left out has none
+        # in order of the leaves: masked parameters have none
         return tree_map(lambda g, u: next(changed) if u else g, updates, use), MaskedState(own)
 
     return GradientTransformation(init, update)
@@ -60,13 +60,13 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformation:
 def inject_hyperparams(
     inner_factory: Callable[..., GradientTransformation], static_args: Iterable[str] = ()
 ) -> Callable[..., GradientTransformation]:
-    """Return an optimiser whose numbers are part of its state, where they can be changed.
+    """Return an optimizer factory whose hyperparameters are part of the state and may be changed.
 
-    inner_factory : what makes the transformation, as `adam`
-    static_args : arguments that stay what they are
+    inner_factory : the factory of the transformation, as `adam`
+    static_args : arguments that stay constant
 
-    Numbers are arrays in the dtype of the first parameter; schedules are computed at each step.
-    Compiled code reads them as any other part of the state: to change one costs no compilation.
+    Numbers are arrays in the dtype of the first parameter; schedules are evaluated at each step.
+    Compiled code reads them like other state: changing one needs no compilation.
 
     source : `optax.inject_hyperparams`
 
