@@ -10,8 +10,8 @@ After:   kernel.func @k(%x: memref<?xf32>, %y: memref<?xf32>) {
            kernel.return
          }
 
-Afterwards no linalg op is left in a kernel; values passed between its ops are SSA values wherever
-one iteration of the shared loops needs only its own element; running results are loop-carried.
+Afterwards a kernel has no linalg op. A value that one op passes to another is an SSA value wherever
+an iteration of the shared loops needs only its own element; accumulators are loop-carried.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ SETUP = (
     memref.GetGlobalOp,
 )
 NOT_OF_LOOPS = ("kernel.shared", "kernel.schedule", "kernel.nontemporal", RANGE)
-"""What of a kernel is about ops that are gone."""
+"""Attributes of a kernel that describe the ops this pass removes."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _lower_kernel(function: kernel.FuncOp) -> None:
 
 
 def _share_tasks(block: Block, grain: Attribute) -> None:
-    """Run the loop over tasks in parallel."""
+    """Turn the loop over tasks into a parallel loop."""
     for op in block.ops:
         if not isinstance(op, scf.ForOp) or INDEPENDENT not in op.attributes or op.iter_args:
             continue
@@ -123,7 +123,7 @@ def _share_tasks(block: Block, grain: Attribute) -> None:
 def _lower_block(
     writer: Writer, block: Block, schedule: Schedule, lanes: Mapping[Operation, Lanes]
 ) -> None:
-    """Replace the structured ops of ``block``; each unbroken run of them becomes one nest."""
+    """Replace the structured ops of ``block``; each contiguous run of them becomes one nest."""
     ops = list(block.ops)
     found = {op: loops for op in ops if (loops := read(op, lanes.get(op, NO_LANES))) is not None}
     foreign = _foreign(ops, found)
@@ -171,7 +171,7 @@ def _write_run(
 
 
 def _lower_nested(writer: Writer, block: Block) -> None:
-    """Lower what a loop written by hand contains, as it stands there."""
+    """Lower the ops inside a loop that the user wrote; the loop itself stays."""
 
     def write() -> Sequence[SSAValue]:
         _lower_block(writer, block, Schedule(), {})
@@ -181,7 +181,7 @@ def _lower_nested(writer: Writer, block: Block) -> None:
 
 
 def _foreign(ops: Sequence[Operation], found: dict[Operation, Structured]) -> set[SSAValue]:
-    """Return the scratch that something other than one run of structured ops touches."""
+    """Return the scratch buffers that are not touched by one run of structured ops alone."""
     run_of: dict[Operation, int] = {}
     run = 0
     for op in ops:
@@ -203,12 +203,12 @@ def _foreign(ops: Sequence[Operation], found: dict[Operation, Structured]) -> se
 
 
 def _is_setup(op: Operation) -> bool:
-    """Whether ``op`` only prepares values, so that the loops may come after it."""
+    """Whether ``op`` only prepares values, so that it may be moved before the loops."""
     return isinstance(op, SETUP) or (not op.has_trait(IsTerminator) and touches_nothing(op))
 
 
 def _place_scratch(op: memref.AllocOp, foreign: set[SSAValue]) -> None:
-    """Drop scratch that now lives inside the loops; what is left lives on the kernel's stack."""
+    """Erase scratch that moved into the loops; put the rest on the kernel's stack."""
     if op.memref.first_use is None:
         op.detach()
         op.erase()

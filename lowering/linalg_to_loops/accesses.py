@@ -1,4 +1,4 @@
-"""Where the elements of a buffer are at one point of the loops, and how to read and write them."""
+"""Find, read and write the elements of a buffer at one point of the loops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stepwell.lowering.linalg_to_loops.structured import Access, Structured, coe
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
 
 STEPS = (-1, 2, 3, 4)
-"""Lanes so far apart are picked from whole vectors."""
+"""Strides between lanes that are loaded as whole vectors and shuffled instead of gathered."""
 
 
 @dataclass
@@ -35,17 +35,17 @@ class Memory:
     )
     """The value of each passed buffer at each point of the shared loops."""
     scratch: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    """What stands for a buffer of the kernel within one iteration of the shared loops."""
+    """The scratch that replaces a buffer of the kernel within one iteration of the shared loops."""
     slots: int = 1
     lanes: int = 0
 
     def is_static(self, buffer: SSAValue, dim: int) -> bool:
-        """Whether an extent is known now."""
+        """Whether the extent of a dimension is a compile-time constant."""
         assert isinstance(buffer.type, MemRefType)
         return buffer.type.get_shape()[dim] != DYNAMIC_INDEX
 
     def dim(self, buffer: SSAValue, dim: int) -> Index:
-        """Return the extent of a dimension; to be called first outside all loops."""
+        """Return the extent of a dimension; the first call must be outside all loops."""
         if (found := self.dims.get((buffer, dim))) is not None:
             return found
         assert isinstance(buffer.type, MemRefType)
@@ -61,7 +61,7 @@ class Memory:
         return found
 
     def open(self, points: Sequence[Point]) -> None:
-        """Begin an iteration of the shared loops at ``points``: make its scratch."""
+        """Begin an iteration of the shared loops at ``points``: allocate its scratch."""
         self.passed.clear()
         self.scratch.clear()
         self.slots, self.lanes = len(points), points[0].width
@@ -85,11 +85,11 @@ class Memory:
     def read(
         self, access: Access, point: Point, cache: dict[object, SSAValue], hint: str | None = None
     ) -> SSAValue:
-        """Return the element, or the lanes, that ``access`` touches at ``point``."""
+        """Return the element, or the vector, that ``access`` reads at ``point``."""
         if (value := self.passed.get((access.buffer, point.slot))) is not None:
             return value
         if not isinstance(access.buffer.type, MemRefType):
-            return access.buffer  # a scalar operand is its own element
+            return access.buffer  # a scalar operand has no indices
         if (edges := self.plan.edges.get(access.buffer)) is not None:
             hint = hint or edges.image.name_hint
             return EdgeReader(self.writer, edges, self.dim, hint).read(access, point)
@@ -103,7 +103,7 @@ class Memory:
         return value
 
     def sticks_out(self, accesses: Sequence[Access], points: Sequence[Point]) -> bool:
-        """Whether some vector at ``points`` may stick out of a row within a border."""
+        """Whether a vector at ``points`` may extend past its row into virtual padding."""
         readers = [
             (access, EdgeReader(self.writer, edges, self.dim, None))
             for access in accesses
@@ -112,12 +112,12 @@ class Memory:
         return any(reader.sticks_out(access, p) for access, reader in readers for p in points)
 
     def key(self, access: Access, point: Point) -> object:
-        """Return by what name an element, or lanes side by side, are known to a cache."""
+        """Return the cache key of an element or of contiguous lanes."""
         buffer, at, width = self._place(access, point)
         return buffer, tuple(i.key for i in at), width
 
     def gathered(self, access: Access, point: Point) -> object:
-        """Return by what name lanes that lie apart are known to a cache."""
+        """Return the cache key of lanes that are not contiguous."""
         buffer, at, _ = self._place(access, point)
         return ("gather", buffer, tuple(i.key for i in at), point.width)
 
@@ -131,7 +131,7 @@ class Memory:
         return value
 
     def _step(self, access: Access, point: Point) -> int:
-        """Return how far apart the lanes lie, where that is little, else 0."""
+        """Return the stride between lanes if it is in ``STRIDES``, else 0."""
         if access.buffer in self.scratch or not _unit_stride(access.buffer):
             return 0
         *others, step = [coefficient(e, point.axis) for e in access.exprs]
@@ -140,9 +140,9 @@ class Memory:
     def _strided(
         self, access: Access, point: Point, step: int, cache: dict[object, SSAValue]
     ) -> SSAValue:
-        """Load all from the first lane to the last, as so many vectors, and pick the lanes.
+        """Load all from the first lane to the last as whole vectors and shuffle the lanes.
 
-        The last vector ends with the last lane: nothing beyond is touched.
+        The last vector ends with the last lane, so nothing beyond it is read.
         """
         buffer, (*rows, first), _ = self._place(access, point)
         width, hint = point.width, buffer.name_hint
@@ -172,7 +172,7 @@ class Memory:
         return value
 
     def write(self, access: Access, point: Point, value: SSAValue, last: bool) -> None:
-        """Set the element, or the lanes, that ``access`` touches at ``point``."""
+        """Write the element, or the vector, that ``access`` touches at ``point``."""
         buffer = self.plan.buffers[access.buffer]
         if buffer.passed:
             self.passed[access.buffer, point.slot] = value
@@ -191,7 +191,7 @@ class Memory:
                 self.writer.store(lane, target, at)
 
     def _place(self, access: Access, point: Point) -> tuple[SSAValue, list[Index], int]:
-        """Return buffer, indices and lanes: 0 for one element, -1 for lanes that lie apart."""
+        """Return buffer, indices and lanes: 0 for one element, -1 for scattered lanes."""
         buffer = self.plan.buffers[access.buffer]
         target = self.scratch.get(access.buffer)
         exprs: Sequence[AffineExpr] = access.exprs
@@ -208,12 +208,12 @@ class Memory:
 
 
 def _lanes(exprs: Sequence[AffineExpr], point: Point, buffer: SSAValue) -> int:
-    """Return how many lanes lie side by side."""
+    """Return the number of contiguous lanes: 0 for one element, -1 for scattered lanes."""
     if not point.width:
         return 0
     slivers = in_slivers(tuple(exprs), point.axis)
     if slivers is not None and slivers[1] % point.width == 0 and _unit_stride(buffer):
-        return point.width  # vectors begin at whole vectors
+        return point.width  # the vector length divides the panel width
     steps = [coefficient(e, point.axis) for e in exprs]
     if not any(s is None or s for s in steps):
         return 0
@@ -223,7 +223,7 @@ def _lanes(exprs: Sequence[AffineExpr], point: Point, buffer: SSAValue) -> int:
 
 
 def lanes_at(access: Access, loop: int, width: int) -> int:
-    """Return ``width`` where so many neighbours along ``loop`` lie side by side, else 0 or -1."""
+    """Return ``width`` where that many neighbours along ``loop`` are contiguous, else 0 or -1."""
     point = Point((), loop, width)
     return _lanes(access.exprs, point, access.buffer)
 
@@ -240,7 +240,7 @@ def _unit_stride(buffer: SSAValue) -> bool:
 
 
 def _is_accessed(plan: Plan, value: SSAValue) -> bool:
-    """Whether an op reads or writes elements; scratch may be there for its extents only."""
+    """Whether an op reads or writes elements; some scratch is used for its extents only."""
     return any(_touches(op, value) for op in plan.ops)
 
 

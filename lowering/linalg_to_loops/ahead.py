@@ -1,4 +1,4 @@
-"""Rows one after the other, the first loop of the next running along with the second of this.
+"""Pipeline rows: the first loop of the next row runs along with the second loop of this row.
 
 Before:  scf.parallel (%p) = 0 to N { %m = scf.for ... row %p; scf.for ... %m; ... }
 After:   scf.parallel (%q) = 0 to N / R {
@@ -6,9 +6,9 @@ After:   scf.parallel (%q) = 0 to N / R {
            scf.for %p = R * %q to R * %q + R iter_args(%now = %m) {
              %next = scf.for { a step of row %p + 1, steps of row %p, %now } ... yield %next } }
 
-So memory is read while there is much to compute, and what a row ends with does not keep the next
-one waiting. Every row is computed by the same operations in the same order as before; the first
-loop of each R rows stands alone, and runs once too often at their end.
+Memory is thus read while there is much to compute, and the latency at the end of a row does not
+delay the next row. Every row is computed by the same operations in the same order as before. The
+prologue of each R rows runs the first loop alone; the last row recomputes its own first loop.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOADS = (memref.LoadOp, vector.LoadOp)
 
 
 def run_ahead(writer: Writer, rows: int) -> None:
-    """Rewrite the parallel loops of a kernel that allow it, ``rows`` iterations being one."""
+    """Pipeline each parallel loop of a kernel that allows it, ``rows`` iterations per task."""
     entry = writer.entry
     for op in list(entry.ops):
         if isinstance(op, scf.ParallelOp) and (row := _read(op)) is not None:
@@ -45,7 +45,7 @@ def run_ahead(writer: Writer, rows: int) -> None:
 
 @dataclass(frozen=True)
 class _Loop:
-    """A loop without loops in it, whose bounds are known."""
+    """An innermost loop with constant bounds."""
 
     op: scf.ForOp
     lower: int
@@ -54,13 +54,13 @@ class _Loop:
 
     @property
     def body(self) -> Block:
-        """What runs."""
+        """The block of the loop."""
         return self.op.body.block
 
 
 @dataclass(frozen=True)
 class _Row:
-    """What is written for one iteration."""
+    """The ops of one iteration: two loops, and the ops before, between and after them."""
 
     before: list[Operation]
     first: _Loop
@@ -68,11 +68,11 @@ class _Row:
     second: _Loop
     after: list[Operation]
     end: int
-    """Up to where both loops run together."""
+    """The upper bound of the range that both loops have in common."""
 
 
 def _read(parallel: scf.ParallelOp) -> _Row | None:
-    """Take an iteration apart; None where its first loop cannot run ahead."""
+    """Split an iteration into its parts; None where its first loop cannot be pipelined."""
     ops = [op for op in parallel.body.block.ops if not op.has_trait(IsTerminator)]
     loops = [(k, loop) for k, op in enumerate(ops) if (loop := _loop(op)) is not None]
     if not loops or any(isinstance(op, scf.ForOp) for op in ops[: loops[0][0]]):
@@ -110,7 +110,7 @@ def _only_reads(op: Operation) -> bool:
 
 @dataclass
 class _Rows:
-    """Writes the loop over rows."""
+    """Writes the pipelined loop over rows."""
 
     writer: Writer
     parallel: scf.ParallelOp
@@ -130,10 +130,10 @@ class _Rows:
             for value in op.results
             if any(self._stands(use.operation) in rest for use in value.uses)
         ]
-        """What the rest of a row takes from its beginning."""
+        """Values that the head of a row computes and its rest uses: they become loop-carried."""
 
     def _places(self, head: Sequence[Operation]) -> list[Operation]:
-        """Return what only depends on where the row is: that is computed once more."""
+        """Return the ops that depend on the row's index only: both stages recompute them."""
         found: list[Operation] = []
         inside = {value for op in head for value in op.results}
         known: set[SSAValue] = set()
@@ -145,7 +145,7 @@ class _Rows:
         return found
 
     def _stands(self, op: Operation) -> Operation | None:
-        """Return what of the iteration ``op`` is or is part of."""
+        """Return the op directly in the iteration's block that is or contains ``op``."""
         block = self.parallel.body.block
         while op.parent_block() is not block:
             parent = op.parent_op()
@@ -155,7 +155,7 @@ class _Rows:
         return op
 
     def write(self) -> None:
-        """Write a parallel loop over several rows at a time."""
+        """Write a parallel loop whose iterations take several rows each."""
         writer, rows = self.writer, self.rows
         upper = self.parallel.upperBound[0]
         number = constant_of(upper)
@@ -183,7 +183,7 @@ class _Rows:
         writer.parallel(count, Index.of(grain.value.data // rows), body)
 
     def _row(self, at: Index, next: Index, state: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """Write the rest of one row and the beginning of the next."""
+        """Write the rest of one row and the head of the next."""
         row, writer = self.row, self.writer
         here: dict[SSAValue, SSAValue] = dict(zip(self.carried, state, strict=True))
         here[self.p] = writer.value(at)
@@ -196,7 +196,7 @@ class _Rows:
         return [ahead[v] for v in self.carried]
 
     def _together(self, ahead: dict[SSAValue, SSAValue], here: dict[SSAValue, SSAValue]) -> None:
-        """Write both loops as one; what one of them has more runs after it."""
+        """Write the common range of both loops as one loop, then the remainder of each."""
         row = self.row
         both = ((row.first, ahead), (row.second, here))
         starts = [[known.get(v, v) for v in loop.op.iter_args] for loop, known in both]
@@ -236,7 +236,7 @@ class _Rows:
         state: Sequence[SSAValue],
         known: Mapping[SSAValue, SSAValue],
     ) -> Sequence[SSAValue]:
-        """Write the body of a loop; return what it carries on."""
+        """Write the body of a loop; return its yielded values."""
         values = dict(known)
         values.update(zip(loop.body.args, [self.writer.value(at), *state], strict=True))
         *ops, end = loop.body.ops

@@ -1,12 +1,13 @@
-"""Contractions in blocks that fit the caches, one operand packed.
+"""Contractions in cache blocks, one operand packed.
 
-A block of rows by columns is one parallel iteration; it may take several iterations of the loops
-before the rows too, as a convolution's of the lines of its image. Within it a sliver of the operand
-that varies with the columns, as wide as the register tile, is copied so that the innermost loop
-reads it from end to end (`packing`); then the tile walks down the rows (`tiles`). An operand that
-lies in such slivers already is read where it is, and so is the other operand. Where the sum is
-longer than the block is deep, partial sums wait in scratch, one row of tiles of the block. Where a
-sum has several loops, the last one is cut into parts and the others run whole in each.
+A block of rows by columns is one parallel iteration. A block may also take several iterations of
+the loops before the rows, such as the lines of a convolution's image. Within a block, a panel of
+the operand that varies with the columns, as wide as the register tile, is packed so that the
+innermost loop reads it sequentially (`packing`); then the micro-kernel walks down the rows
+(`tiles`). An operand that is stored in such panels already, and the other operand, are read in
+place. Where the sum is longer than the block is deep, partial sums wait in scratch that holds one
+row of tiles of the block. Of a sum over several loops, the last is split into parts, and each part
+runs all iterations of the others.
 """
 
 from __future__ import annotations
@@ -25,24 +26,25 @@ from stepwell.lowering.linalg_to_loops.tiles import Sliver, Tiles
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
 
 BUSY = 8
-"""So many blocks keep a few threads busy (`block_sizes.FEW`)."""
+"""Blocks that keep a few threads busy (as `block_sizes` counts them)."""
 LEAST = 8
-"""A block of fewer tiles of rows is not worth packing for."""
+"""Row tiles below which a block does not repay packing."""
 
 
 class Blocked(Tiles):
-    """Writes the loops of a plan whose sum is taken in steps."""
+    """Writes the loops of a plan whose sum is taken in parts."""
 
     evened: Index | None = None
-    """How many rows a block has, where the launch finds that out."""
+    """Rows of a block, where they are computed at launch."""
 
     def _block(self, k: int) -> int:
         return self.sizes[k - self.first] if k >= self.first else 1
 
     def _even(self, blocks: Sequence[int], counts: list[Index]) -> None:
-        """Cut rows, whose number only the launch knows, into blocks of equal length.
+        """Split rows, whose number is known at launch only, into blocks of equal length.
 
-        There are as few of them as keep threads busy together with the blocks of columns.
+        The number of row blocks is the smallest that keeps the threads busy together with the
+        blocks of columns.
         """
         k, writer = self.row, self.writer
         if k != self.first or k >= len(blocks) or self.extents[0][k].number is not None:
@@ -72,11 +74,11 @@ class Blocked(Tiles):
         return lower, self.writer.minimum(lower + self.evened, self.extents[0][k])
 
     def _repeats(self, k: int) -> bool:
-        """Return that none does: it might begin in the block before."""
+        """Return False: a tile that is shifted back would begin in the block before."""
         return False
 
     def _evenly(self, k: int) -> int | None:
-        """Return None: a block is made of whole tiles, what is left of the last one apart."""
+        """Return None: a block consists of whole tiles, and its last tile is a tail."""
         return None
 
     def _shared(
@@ -98,13 +100,13 @@ class Blocked(Tiles):
             self.writer.loop((Index(), self.extents[0][k]), self._block(k), (), body, NAMES[k % 6])
 
     def _within(self, start: Index, size: int, extent: Index) -> Index:
-        """Return where ``size`` iterations from ``start`` end, which may be at the loop's end."""
+        """Return the end of ``size`` iterations from ``start``, clamped to the loop's end."""
         if extent.number is not None and extent.number % size == 0:
             return start + size
         return self.writer.minimum(start + size, extent)
 
     def _write_block(self, batch: list[Index], ranges: dict[int, tuple[Index, Index]]) -> None:
-        """Write one block: for each sliver, for each part of the sum, down the rows."""
+        """Write one block: for each panel, for each part of the sum, all rows."""
         extent = self.extents[self.plan.ops.index(self.sum)][self.depth]
         whole = extent.number is not None and extent.number <= self.deep
         for packing in filter(None, (self.packing, self.row_packing)):
@@ -133,7 +135,7 @@ class Blocked(Tiles):
     def _parts(
         self, batch: list[Index], ranges: dict[int, tuple[Index, Index]], j: Index, extent: Index
     ) -> None:
-        """Write the loop over the parts of a sum, which runs once for an empty sum too."""
+        """Write the loop over the parts of a sum; it runs once even for an empty sum."""
         if extent.number is None:
             value, one = self.writer.value(extent), self.writer.index(1)
             upper = Index.of(self.writer.binary(arith.MaxSIOp, value, one))
@@ -148,7 +150,7 @@ class Blocked(Tiles):
         self.writer.loop((Index(), upper), self.deep, (), part, "k")
 
     def _part(self, at: Sliver, count: Index) -> None:
-        """Write a sliver's part of ``count`` iterations: packed, unless it lies ready."""
+        """Write one part, ``count`` iterations, of the sum of a panel; pack the panel if needed."""
         steps = count if self.words is None else words(self.writer, count, self.words.terms)
         self.part, self.count = (Index(), steps), count
         if self.packing is not None and self.packs_first:
@@ -162,7 +164,7 @@ class Blocked(Tiles):
         self._down(at, [])
 
     def _write_offsets(self, columns: DotPacking, offsets: SSAValue) -> None:
-        """Write what a part has too much for each column, rows having 128 more in each byte."""
+        """Write each column's correction for the bias of 128 in each byte of the rows."""
         elements = dot_elements(self.sum.body) if self.sum.body is not None else None
         assert elements is not None
         sums = columns.biases(self.sum.width, elements[columns.operand])
@@ -175,5 +177,5 @@ def _number(writer: Writer, index: Index) -> int | SSAValue:
 
 
 def is_blocked(plan: Plan) -> bool:
-    """Whether these ops are to be written in blocks."""
+    """Whether these ops are written in blocks."""
     return bool(plan.schedule.blocks) and any(op.reduced for op in plan.ops)

@@ -1,4 +1,4 @@
-"""What a kernel must be to run in blocks: one sum of two operands, and what comes after."""
+"""Check that a kernel can run in blocks: one sum of two operands, followed by elementwise ops."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stepwell.transforms.passes import fail
 
 
 def contraction_of(plan: Plan) -> Structured:
-    """Return the op that sums; `check_levels` has seen that there is one, and what it is."""
+    """Return the op that sums; `check_levels` has checked that there is exactly one."""
     found = next(op for op in plan.ops if op.reduced)
     if 0 not in found.initial:
         fail(found.op, "a sum in steps has one output, which a linalg.fill starts")
@@ -19,10 +19,10 @@ def contraction_of(plan: Plan) -> Structured:
 
 
 def roles_of(op: Structured, first: int, column: int) -> tuple[int, int]:
-    """Return which input is read in place, varying with rows, and which is packed.
+    """Return the input that varies with rows, read in place, and the input that is packed.
 
-    The packed one varies with columns and is the same for all rows of a block, which begin with
-    the loop ``first``.
+    The packed input varies with columns and is the same for all rows of a block, whose first row
+    loop is ``first``.
     """
     body = op.body
     used = [k for k in range(len(op.inputs)) if body is None or body.args[k].first_use is not None]

@@ -1,6 +1,6 @@
-"""The scalar body of a structured op, written once for each element or vector at hand.
+"""The scalar body of a structured op, written once for each element or vector.
 
-A value that is the same in all lanes stays a scalar until it meets a vector.
+A value that is equal in all lanes stays a scalar until it is combined with a vector.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stepwell.lowering.linalg_to_loops.writer import INDEX, Index, Writer, vecto
 from stepwell.transforms.passes import fail
 
 NEAR = 64
-"""Numbers of lanes up to this and a vector more are constants that every type has."""
+"""Offset, in lanes, up to which lane numbers are a constant vector: every type can hold these."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ class Point:
     slot: int = 0
     """Which of the points of the shared loops this one belongs to."""
     carried: int = 0
-    """Where its running values lie among those of the loop."""
+    """The position of its accumulators among the loop-carried values."""
 
     def bind(self, k: int, index: Index, width: int = 0) -> Point:
-        """Return this with the index of iterator ``k`` known."""
+        """Return this point with the index of iterator ``k`` bound."""
         indices = (*self.indices[:k], index, *self.indices[k + 1 :])
         if width:
             return replace(self, indices=indices, axis=k, width=width)
         return replace(self, indices=indices)
 
     def lane(self, lane: int) -> Point:
-        """Return one iteration of a vector of them."""
+        """Return one lane of a vector of iterations."""
         at = self.indices[self.axis]
         assert at is not None
         indices = (*self.indices[: self.axis], at + lane, *self.indices[self.axis + 1 :])
@@ -56,7 +56,7 @@ class Point:
 
 @dataclass
 class BodyWriter:
-    """Writes the body of ``op`` at several points; what they have in common is written once."""
+    """Writes the body of ``op`` at several points; common subexpressions are written once."""
 
     writer: Writer
     op: Structured
@@ -65,7 +65,7 @@ class BodyWriter:
         self._done: dict[object, SSAValue] = {}
 
     def write(self, point: Point, arguments: Sequence[SSAValue | None]) -> list[SSAValue]:
-        """Return what the body yields for these arguments (None where an argument is unused)."""
+        """Return the values that the body yields for these arguments (None for an unused one)."""
         body = self.op.body
         if body is None:
             value = self.op.value or arguments[0]
@@ -109,7 +109,7 @@ class BodyWriter:
         values[op.results[0]] = self._done[key] = new
 
     def _key(self, op: Operation, point: Point, operands: Sequence[SSAValue]) -> object:
-        """Return what makes the result of ``op`` differ from one point to the next."""
+        """Return the key under which the result of ``op`` is shared between points."""
         place = op.input.owner if isinstance(op, arith.IndexCastOp) else op
         if not isinstance(place, linalg.IndexOp):
             return id(op), *operands
@@ -117,7 +117,7 @@ class BodyWriter:
         return id(op), at.key, width
 
     def _place(self, op: linalg.IndexOp, point: Point) -> tuple[Index, int]:
-        """Return the index that a linalg.index means, and how many lanes it has."""
+        """Return the index that a linalg.index stands for, and its number of lanes."""
         dim = op.dim.value.data
         at = point.indices[dim]
         assert at is not None
@@ -153,7 +153,7 @@ class BodyWriter:
         return self.writer.result(new, op.results[0].name_hint)
 
     def _one_by_one(self, op: Operation, operands: Sequence[SSAValue], width: int) -> SSAValue:
-        """Write an op that has no vectors for each lane alone."""
+        """Write an op that has no vector form once for each lane."""
         lanes = [
             self._scalar(
                 op,
@@ -164,10 +164,10 @@ class BodyWriter:
         return self.writer.assemble(lanes)
 
     def _index(self, op: linalg.IndexOp, point: Point, kind: Attribute) -> SSAValue:
-        """Write the number of an iteration, in the type it is wanted in: lanes may be narrow."""
+        """Write the number of an iteration, in the type of its use: lanes may be narrow."""
         at, width = self._place(op, point)
         near = bool(width and at.terms) and 0 <= at.offset < NEAR
-        first = at.offset if near else 0  # vectors side by side have one start in common
+        first = at.offset if near else 0  # neighbouring vectors share one start
         start = self.writer.value(at + -first)
         if kind != INDEX:
             start = self.writer.result(arith.IndexCastOp(start, kind), start.name_hint)
@@ -185,7 +185,7 @@ class BodyWriter:
         operands: Sequence[SSAValue],
         values: dict[SSAValue, SSAValue],
     ) -> SSAValue:
-        """Load a vector along a row, where only the place in it varies from lane to lane."""
+        """Load a vector along a row, where only the last index varies from lane to lane."""
         buffer, *indices = operands
         shift, type = shift_of(op.indices[-1]), buffer.type
         assert isinstance(type, MemRefType)
@@ -210,7 +210,7 @@ class BodyWriter:
         ]
 
     def _first(self, value: SSAValue, point: Point, values: dict[SSAValue, SSAValue]) -> Index:
-        """Return the place of the first lane of a place that goes along with the lanes."""
+        """Return the index of the first lane of an index that increases by 1 with the lanes."""
         match value.owner:
             case linalg.IndexOp():
                 return self._place(value.owner, point)[0]
@@ -234,18 +234,18 @@ class BodyWriter:
     def _inside(
         self, shift: Shift, at: Index, width: int, values: dict[SSAValue, SSAValue]
     ) -> SSAValue | None:
-        """Return whether all lanes from ``at`` on are within the limits; None for yes."""
+        """Return whether all lanes from ``at`` on are within the limits; None if always."""
         tests = [("sge", 0, limit) for limit in shift.lows]
         tests += [("sle", 1 - width, limit) for limit in shift.highs]
         found: SSAValue | None = None
-        for side, less, limit in tests:  # nothing is added to a place: it might wrap around
+        for side, less, limit in tests:  # nothing is added to an index: it might wrap around
             end = self._as_index(values.get(limit, limit)) + less
             test = self.writer.compare(side, at, end)
             found = test if found is None else self.writer.binary(arith.AndIOp, found, test)
         return found
 
     def _gather(self, op: memref.LoadOp, operands: Sequence[SSAValue], width: int) -> SSAValue:
-        """Load lane by lane from where each lane says."""
+        """Load each lane from its own index."""
         buffer, *indices = operands
         lanes: list[SSAValue] = []
         for k in range(width):
@@ -258,7 +258,7 @@ class BodyWriter:
 
 
 def _takes_vectors(op: Operation, width: int) -> bool:
-    """Whether an op of a package is defined on vectors as well, lane by lane."""
+    """Whether an op of another package verifies with vector types, and so works lane by lane."""
     block = Block(arg_types=[vector_type(v.type, width) for v in op.operands])
     trial = type(op).create(
         operands=block.args,
@@ -276,12 +276,12 @@ def _takes_vectors(op: Operation, width: int) -> bool:
 
 
 def is_only_cast(op: linalg.IndexOp) -> bool:
-    """Whether the number of an iteration is wanted as integers of other types only."""
+    """Whether an iteration's number is used only as an integer of another type."""
     return all(isinstance(use.operation, arith.IndexCastOp) for use in op.result.uses)
 
 
 def _widths(values: Sequence[SSAValue]) -> int:
-    """Return how many lanes the vectors among ``values`` have, 0 where there is none."""
+    """Return the number of lanes of the vectors among ``values``, 0 where there is none."""
     for value in values:
         if isinstance(value.type, VectorType):
             return value.type.get_shape()[0]

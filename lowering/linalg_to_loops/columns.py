@@ -1,9 +1,9 @@
-"""Sums over rows, cut into equal runs of rows, so that several threads can work on few columns.
+"""Sums over rows, split into equal runs of rows, so that several threads can work on few columns.
 
-Each run reads its rows from end to end, a few at a time along all columns, its sums waiting in
-scratch. The runs' results are combined in order, and the ops after the sum see them whole. The
-number of runs is written in the kernel: no result depends on the number of threads. With
-`prefetch` each step asks for what the next few rows have at the same place.
+Each run reads its rows sequentially, a few at a time along all columns, and accumulates in scratch.
+The partial results are combined in order, then the ops after the sum read the totals. The number of
+runs is an attribute of the kernel, so no result depends on the number of threads. With `prefetch`
+each step prefetches the same columns of the next few rows.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 
 Sweep = Callable[[Index, int, int], None]
 LENGTH = 1 << 14
-"""So many elements are worth a run of their own."""
+"""Elements that make a run of their own worthwhile."""
 
 
 class Columns(Nest):
-    """Writes the loops of a plan whose sum over rows is cut into parts."""
+    """Writes the loops of a plan whose sum over rows is split into runs."""
 
     def __init__(self, writer: Writer, plan: Plan) -> None:
         super().__init__(writer, plan)
         sums = [op for op in plan.ops if op.reduced]
         self.sum = sums[0] if sums else plan.first
         self.rows = plan.schedule.split_rows
-        """Rows that are read side by side."""
+        """Rows that one step reads side by side."""
         self.here: dict[int, tuple[Index, Index]] = {}
-        """The part of each loop of the sum that is at hand."""
+        """The current range of each loop of the sum."""
         self.partials: list[SSAValue] = []
 
     def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
-        """Return the range of a loop: of the sum, the part at hand."""
+        """Return the range of a loop; within the sum, its current part."""
         return self.here[k] if op is self.sum and k in self.here else super().bounds(op, k)
 
     def known(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
-        """Ask for the lines that the next rows have where these are; behind a run is the next."""
+        """Prefetch the same columns of the next rows, at the end of a run those of the next run."""
         if op is self.sum and self.plan.schedule.prefetch and points[0].width > 1:
             for access in op.inputs:
                 if self._lies_in_rows(access):
@@ -54,7 +54,7 @@ class Columns(Nest):
         return super().known(op, points)
 
     def _lies_in_rows(self, access: Access) -> bool:
-        """Whether the loop that is cut walks down rows, along which the vectors lie."""
+        """Whether the split loop walks down rows and the vectors are contiguous along them."""
         across, along = dims_of(access.exprs[:-1]), dims_of(access.exprs[-1:])
         apart = self.cut in across and self.cut == self.sum.reduced[-1] and along == {0}
         return apart and lanes_at(access, 0, self.sum.width) == self.sum.width
@@ -67,7 +67,7 @@ class Columns(Nest):
         ask(self.writer, access, indices, 0, count)
 
     def write(self) -> None:
-        """Write the runs side by side, then what joins them and the ops after the sum."""
+        """Write the parallel runs, then the loop that combines them and the ops after the sum."""
         self.prepare()
         writer, op, most = self.writer, self.sum, self.plan.schedule.split
         columns = self.extents[0][0].number
@@ -102,7 +102,7 @@ class Columns(Nest):
         return (None,) * (len(op.reductions) - 1)
 
     def _runs(self, extents: Sequence[Index], most: int) -> Index:
-        """Return the number of runs: fewer where only the run knows how little there is to do."""
+        """Return the number of runs: fewer where the launch finds that there is little work."""
         if all(extent.number is not None for extent in extents):
             return Index.of(most)
         total = Index.of(self.columns)
@@ -112,7 +112,7 @@ class Columns(Nest):
         return self.writer.minimum(few, Index.of(most))
 
     def _steps(self) -> list[int]:
-        """Return the columns of the tiles: several vectors, one, ever shorter ones, one column."""
+        """Return the widths of column tiles: several vectors, one, shorter ones, one column."""
         width = self.sum.width
         halves = [width >> n for n in range(width.bit_length())]
         return list(dict.fromkeys([width * self.sum.interleave, *halves]))
@@ -128,7 +128,7 @@ class Columns(Nest):
         self.writer.sweep((Index(), Index.of(self.columns)), self._steps(), (), tile, "j")
 
     def _begin(self, p: Index) -> None:
-        """Let the sums of a run begin with what changes nothing."""
+        """Initialise the partial sums of a run with the identity."""
 
         def tile(c: Index, size: int, lanes: int) -> None:
             for partial, combiner, kind in zip(
@@ -141,7 +141,7 @@ class Columns(Nest):
         self._sweep(tile)
 
     def _walk(self, p: Index, loops: list[int], ranges: dict[int, tuple[Index, Index]]) -> None:
-        """Open the loops of the sum but the last; take the last a few rows at a time."""
+        """Open all loops of the sum but the last; step the last by a few rows."""
         k, *rest = loops
         lower, upper = ranges.get(k) or super().bounds(self.sum, k)
         step = 1 if rest else self.rows
@@ -161,7 +161,7 @@ class Columns(Nest):
         self.writer.sweep((lower, upper), [step, 1], (), part, NAMES[k % len(NAMES)])
 
     def _add(self, p: Index) -> None:
-        """Add the rows at hand to the sums of run ``p``."""
+        """Add the current rows to the sums of run ``p``."""
 
         def tile(c: Index, size: int, lanes: int) -> None:
             places = [c + n for n in range(0, size, lanes or 1)]
@@ -181,7 +181,7 @@ class Columns(Nest):
         self._sweep(tile)
 
     def _combined(self, runs: Index) -> None:
-        """Combine the runs in order, from what the sums start with; hand on what they give."""
+        """Combine the runs in order, beginning with the sums' initial values; write the totals."""
         op = self.sum
         names = [op.name(k) for k in op.carried]
 
@@ -206,7 +206,7 @@ class Columns(Nest):
         self._sweep(tile)
 
     def _hand_on(self, point: Point, totals: Sequence[SSAValue]) -> None:
-        """Write every op at ``point``, the sum being its ``totals``."""
+        """Write every op at ``point``, with ``totals`` as the results of the sum."""
         self.memory.open([point])
         outer = self.writer.location
         for op in self.plan.ops:

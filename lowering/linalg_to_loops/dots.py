@@ -1,9 +1,9 @@
-"""Packing for instructions that add up several products at once: operands become words of 32 bits.
+"""Packing for dot-product instructions: groups of narrow elements become words of 32 bits.
 
-The elements of a word follow each other in the sum: four bytes, or two floats of 16 bits. Of the
-operand of the columns, words of neighbouring columns lie side by side. Rows that lie along the sum
-are copied as they are, and other rows laid out as columns are. Beyond the end of the sum a word is
-filled up with zeros. Words beyond the last row or column may hold anything: their sums are not
+The elements of a word are consecutive in the sum: four bytes, or two floats of 16 bits. In the
+column operand, words of neighbouring columns are contiguous. Rows that are contiguous along the sum
+are copied as they are; other rows are laid out as columns are. Beyond the end of the sum a word is
+padded with zeros. Words beyond the last row or column may hold any value: their sums are never
 stored.
 """
 
@@ -36,15 +36,15 @@ from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of, vector_type
 
 BIAS = IntegerAttr(0x80808080 - (1 << 32), i32)
-"""128 in each byte of a word: the sign of a signed byte, a number for an unsigned one."""
+"""128 in each byte of a word: the sign bit of a signed byte, a number for an unsigned one."""
 BETWEEN_ROWS = 16
-"""Words between packed rows, so that those of a tile do not meet in one set of a cache."""
+"""Words of padding between packed rows, so that the rows of a tile map to different cache sets."""
 NARROW = 4
-"""Columns that are taken at once where they do not fill a vector."""
+"""Columns copied at once where they do not fill a vector."""
 
 
 def dot_body(op: Structured, schedule: Schedule, streamed: int) -> Structured:
-    """Return a sum of products with a body of words, the rows being input ``streamed``."""
+    """Return a sum of products with a body of words; input ``streamed`` is the row operand."""
     elements = dot_elements(op.body) if op.body is not None else None
     total = element_of(op.outputs[0].buffer)
     assert elements is not None and op.body is not None
@@ -62,9 +62,9 @@ def dot_body(op: Structured, schedule: Schedule, streamed: int) -> Structured:
 
 
 def is_for_matrix_unit(plan: Plan) -> bool:
-    """Whether tiles of words are as large as a unit of the machine multiplies, or several times.
+    """Whether tiles of words are a multiple of the size that the machine's matrix unit multiplies.
 
-    It is for sums of one loop, in blocks of rows and columns; elsewhere registers hold the sums.
+    Only sums over one loop, in blocks of rows and columns, use the unit; others sum in registers.
     """
     schedule = plan.schedule
     if not schedule.dots or schedule.unsigned_rows or schedule.tile[0] % SIDE:
@@ -75,12 +75,12 @@ def is_for_matrix_unit(plan: Plan) -> bool:
 
 
 def words(writer: Writer, count: Index, terms: int) -> Index:
-    """Return how many words ``count`` elements fill, ``terms`` each."""
+    """Return the number of words that ``count`` elements fill, ``terms`` each."""
     return writer.divide(count + (terms - 1), terms, arith.DivUIOp)
 
 
 class DotPacking(Packing):
-    """Writes the copying of one operand as words of 32 bits."""
+    """Writes the packing of one operand as words of 32 bits."""
 
     def __init__(
         self,
@@ -103,27 +103,27 @@ class DotPacking(Packing):
         """Whether 128 is added to each byte."""
         wide = self.terms * self.width
         self.deep = self.width > 1 and lanes_at(self.source, self.depth, wide) == wide
-        """Whether elements that follow each other in the sum lie side by side."""
+        """Whether elements that are consecutive in the sum are contiguous."""
         self.kept = rows and (self.deep or by_rows)
-        """Whether they stay so."""
+        """Whether the packed rows stay contiguous along the sum."""
         if not self.kept:
             self.columns = -(-columns // self.width) * self.width
 
     def _run(self) -> Run | None:
-        """Return None: words are made within the last loop of the sum."""
+        """Return None: words are formed within the last loop of the sum."""
 
     def size(self, depth: int) -> int:
-        """Return how many words of each column are packed at once."""
+        """Return the number of words per column that are packed at once."""
         return prod(self._shape(depth))
 
     def _shape(self, depth: int) -> list[int]:
-        """Return how many words there are for each loop of the sum."""
+        """Return the number of words for each loop of the sum."""
         count = max(-(-depth // self.terms), 1)
         apart = BETWEEN_ROWS if self.kept and not self.sums else 0
         return [*(max(n, 1) for n in self._outer_sizes()), count + apart]
 
     def allocate(self, depth: int) -> None:
-        """Make the scratch; afterwards ``access`` says where the innermost loop reads."""
+        """Allocate the scratch and set ``access`` to the innermost loop's read of it."""
         sums, loops = self._shape(depth), [*self.sums, self.depth]
         shape, loops = [*sums, self.columns], [*loops, self.column]
         if self.kept:
@@ -134,14 +134,14 @@ class DotPacking(Packing):
         self.access = Access(self.scratch, tuple(map(AffineDimExpr, loops)))
 
     def write(self, batch: list[Index], j: Index, k: Index, count: Index) -> None:
-        """Copy what the columns from ``j`` need of ``count`` iterations of the sum from ``k``."""
+        """Pack ``count`` iterations of the sum from ``k`` for the columns from ``j``."""
         self.begin(batch, j, k, count)
         extent = self.nest.extents[0][self.column]
         inside = self.nest.writer.minimum(Index.of(self.columns), extent - j)
         self._around_all([], lambda: self._write(inside))
 
     def _around_all(self, outer: list[Index], write: Callable[[], None]) -> None:
-        """Call ``write`` inside the loops of the sum before the last."""
+        """Call ``write`` inside all loops of the sum but the last."""
         if len(outer) == len(self.sums):
             self.outer = outer
             write()
@@ -155,7 +155,7 @@ class DotPacking(Packing):
         self.nest.writer.loop((Index(), Index.of(size)), 1, (), body, "k")
 
     def _write(self, inside: Index) -> None:
-        """Copy what is needed at one place in the loops of the sum before the last."""
+        """Pack at one iteration of the loops of the sum before the last."""
         writer = self.nest.writer
         if self.deep:
             self._along(inside)
@@ -172,7 +172,7 @@ class DotPacking(Packing):
             self._alone(inside)
 
     def biases(self, width: int, element: str) -> list[SSAValue]:
-        """Return, for each vector of columns, 128 times the sum of what was copied last."""
+        """Return, for each vector of columns, 128 times the sum of the last packed part."""
         writer = self.nest.writer
         starts = range(0, self.columns, width)
         zero, bias = (writer.splat(n, width) for n in (IntegerAttr(0, i32), BIAS))
@@ -200,7 +200,7 @@ class DotPacking(Packing):
     # words
 
     def _each(self, write: Callable[[Index, int], None], first: Index | None = None) -> None:
-        """Call ``write`` for each word from ``first`` on, with how many elements it has."""
+        """Call ``write`` with each word from ``first`` on and its number of elements."""
         writer = self.nest.writer
         whole = writer.divide(self.count, self.terms, arith.DivUIOp)
 
@@ -219,7 +219,7 @@ class DotPacking(Packing):
             writer.branch(some, lambda size=size: write(whole, size), lambda: None)
 
     def _put(self, word: SSAValue, n: Index, column: Index) -> None:
-        """Store a word, or lanes of them."""
+        """Store a word, or a vector of words."""
         writer = self.nest.writer
         if self.biased:
             bias = writer.splat(BIAS, _lanes(word))
@@ -228,7 +228,7 @@ class DotPacking(Packing):
         writer.store(word, self.scratch, at)
 
     def _joined(self, column: Index, n: Index, size: int, lanes: int = 0) -> SSAValue:
-        """Return word ``n`` of ``size`` elements read one by one; ``lanes`` of them, or one."""
+        """Return word ``n``, assembled from ``size`` elements; or a vector of ``lanes`` words."""
         writer, type = self.nest.writer, vector_type(i32, lanes) if lanes else i32
         axis = self.column if lanes else -1
         word: SSAValue | None = None
@@ -244,7 +244,7 @@ class DotPacking(Packing):
         return word
 
     def _bits(self, element: SSAValue) -> SSAValue:
-        """Return the bits of a float, or of lanes of them, as an integer."""
+        """Return the bits of a float, or of a vector of floats, as an integer."""
         if not isinstance(get_element_type_or_self(element.type), AnyFloat):
             return element
         to, lanes = IntegerType(self.bits), _lanes(element)
@@ -255,7 +255,7 @@ class DotPacking(Packing):
         return self.nest.writer.result(new, element.name_hint)
 
     def _together(self, column: Index, n: Index, lanes: int) -> SSAValue:
-        """Return so many words from ``n`` on, whose elements lie side by side."""
+        """Return ``lanes`` words from ``n`` on, whose elements are contiguous."""
         writer = self.nest.writer
         found = self._element(self._point(column, n * self.terms, self.depth, self.terms * lanes))
         type = vector_type(i32, lanes)
@@ -265,7 +265,7 @@ class DotPacking(Packing):
     # operands
 
     def _across(self, inside: Index) -> None:
-        """Copy columns that lie side by side, in vectors as far as these reach."""
+        """Pack contiguous columns, in vectors where whole ones fit."""
         writer = self.nest.writer
 
         def line(n: Index, size: int) -> None:
@@ -284,7 +284,7 @@ class DotPacking(Packing):
         self._each(line)
 
     def _along(self, inside: Index) -> None:
-        """Copy columns that lie along the sum, or rows."""
+        """Pack rows, or columns that are contiguous along the sum."""
         writer, width = self.nest.writer, self.width
         step = 1 if self.kept else width
 
@@ -315,7 +315,7 @@ class DotPacking(Packing):
         writer.loop((Index(), inside), step, (), columns, "j")
 
     def _vectors(self, write: Callable[[Index], None]) -> Index:
-        """Call ``write`` for each vector of whole words; return from where single ones are left."""
+        """Call ``write`` for each vector of whole words; return where the tail of words begins."""
         writer = self.nest.writer
         whole = writer.divide(self.count, self.terms, arith.DivUIOp)
         end = writer.last_whole(Index(), whole, self.width)
@@ -332,7 +332,7 @@ class DotPacking(Packing):
         return whole
 
     def _alone(self, inside: Index) -> None:
-        """Copy element by element."""
+        """Pack element by element."""
 
         def column(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             self._each(lambda n, size: self._put(self._joined(c, n, size), n, c))
@@ -349,7 +349,7 @@ def _lanes(value: SSAValue) -> int:
 def without_bias(
     writer: Writer, offsets: SSAValue, points: Sequence[Point], column: int, state: list[SSAValue]
 ) -> list[SSAValue]:
-    """Return sums less what the 128 comes to that was added to each byte of the rows."""
+    """Subtract from sums the part that is due to the 128 added to each byte of the rows."""
     less: dict[object, SSAValue] = {}
     found: list[SSAValue] = []
     for point, total in zip(points, state, strict=True):

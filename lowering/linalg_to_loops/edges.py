@@ -1,9 +1,9 @@
-"""Reading an image within a border that is never made: what lies beyond the edges is the filling.
+"""Read an image with virtual padding: reads beyond the image yield the fill value.
 
-Where the indices prove that a read is within the image it is a plain load, where they prove that
-it is not, there is none. Else it is tested when the loops run; a vector that sticks out along a
-row is loaded from the row's end and its lanes are moved along. Loops that the C compiler writes
-out leave nothing of such tests in the tiles of which the first and the last stand alone.
+Where the indices prove that a read is within the image it is a plain load; where they prove that it
+is outside, nothing is loaded. Otherwise the loop tests the index. A vector that extends past a row
+is loaded from the row's end and its lanes are shifted. The C compiler removes these tests from
+unrolled loops whose first and last tiles are peeled.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ COPIES = "kernel.border marks a copy of an image to some place in what is larger
 
 @dataclass
 class Edges:
-    """An image, where it lies within its border, and what the border is filled with."""
+    """An image, its position within the padding, and the fill value."""
 
     image: SSAValue
     offsets: tuple[int, ...]
     filling: SSAValue
     bounded: tuple[bool, ...]
-    """Of each dimension, whether there is a border along it."""
+    """For each dimension, whether it is padded."""
     behind: int
-    """How many columns there are behind each row; -1 where only the run knows."""
+    """Columns of padding after each row; -1 where they are known at run time only."""
 
 
 def take_edges(ops: Sequence[Structured]) -> tuple[list[Structured], dict[SSAValue, Edges]]:
-    """Return the ops that compute something, and what the others say of borders."""
+    """Return the ops that compute something, and the virtual padding that the others describe."""
     found: dict[SSAValue, Edges] = {}
     for op in ops:
         if is_border(op.op):
@@ -66,7 +66,7 @@ def take_edges(ops: Sequence[Structured]) -> tuple[list[Structured], dict[SSAVal
 
 
 def _copied(op: Structured) -> tuple[Access, Access]:
-    """Return what a copy reads and writes."""
+    """Return the source and the destination of a copy."""
     image = op.inputs[0].exprs if len(op.inputs) == 1 else ()
     last = op.body.last_op if op.body is not None else None
     assert op.body is not None
@@ -79,7 +79,7 @@ def _copied(op: Structured) -> tuple[Access, Access]:
 def _bounded(
     op: Structured, offsets: Sequence[int], sizes: Sequence[tuple[int, ...]]
 ) -> tuple[bool, ...]:
-    """Return of each dimension whether there is a border along it: along others sizes are equal."""
+    """Return for each dimension whether it is padded; all others must have equal sizes."""
     axes = op.op.attributes["kernel.border"]
     numbers = axes.get_values() if isinstance(axes, DenseArrayBase) else ()
     found = tuple(d in numbers for d in range(len(offsets)))
@@ -90,7 +90,7 @@ def _bounded(
 
 
 def _filling(op: Structured, buffer: SSAValue, ops: Sequence[Structured]) -> SSAValue:
-    """Return what is around an image; nothing else may write there."""
+    """Return the fill value of the padding; nothing else may write to it."""
     values = [o.value for o in ops if o is not op and any(a.buffer is buffer for a in o.outputs)]
     if len(values) != 1 or values[0] is None or not isinstance(buffer.owner, memref.AllocOp):
         fail(op.op, "kernel.border needs scratch of the kernel, which one fill writes before")
@@ -102,7 +102,7 @@ def _shape(buffer: SSAValue) -> tuple[int, ...]:
 
 
 def _offset(op: Structured, expr: AffineExpr, dim: int) -> int:
-    """Return how far from the border's beginning the image lies."""
+    """Return the image's offset from the beginning of the padded dimension."""
     match expr:
         case AffineDimExpr(position=position) if position == dim:
             return 0
@@ -119,7 +119,7 @@ def _offset(op: Structured, expr: AffineExpr, dim: int) -> int:
 
 @dataclass
 class EdgeReader:
-    """Reads what lies within a border, or what that is filled with."""
+    """Reads an image with virtual padding."""
 
     writer: Writer
     edges: Edges
@@ -127,7 +127,7 @@ class EdgeReader:
     hint: str | None
 
     def read(self, access: Access, point: Point) -> SSAValue:
-        """Return the element, or the lanes, that ``access`` touches at ``point``."""
+        """Return the element, or the vector, that ``access`` reads at ``point``."""
         pairs = zip(access.exprs, self.edges.offsets, strict=True)
         at = [self.writer.affine(e, point.indices) + -n for e, n in pairs]
         steps = [coefficient(e, point.axis) for e in access.exprs] if point.width else []
@@ -139,7 +139,7 @@ class EdgeReader:
         return self._rows(at, point.width)
 
     def sticks_out(self, access: Access, point: Point) -> bool:
-        """Whether a vector may stick out of its row, as far as is known."""
+        """Whether the bounds of the index allow a vector to extend past its row."""
         column = self.writer.affine(access.exprs[-1], point.indices) + -self.edges.offsets[-1]
         columns = self.size(self.edges.image, len(self.edges.offsets) - 1).number
         found = self.writer.interval(column)
@@ -153,7 +153,7 @@ class EdgeReader:
         return columns is None or columns < width or self.edges.behind < 0
 
     def _rows(self, at: list[Index], width: int) -> SSAValue:
-        """Read within the image only where every index but a vector's is."""
+        """Read the image only where every index, except that of a vector, is within it."""
         tests: list[tuple[Index, Index]] = []
         for dim, (index, bounded) in enumerate(zip(at, self.edges.bounded, strict=True)):
             if not bounded or (width and dim == len(at) - 1):
@@ -176,7 +176,7 @@ class EdgeReader:
         )
 
     def _columns(self, at: list[Index], width: int) -> SSAValue:
-        """Read a vector that may stick out of its row, whose every way of doing so is a case."""
+        """Read a vector that may extend past its row; each such overlap is a case."""
         *rows, column = at
         if not width or not self.edges.bounded[-1]:  # a single element was tested with the rows
             return self.writer.load(self.edges.image, at, width, self.hint)
@@ -204,11 +204,11 @@ class EdgeReader:
         return rest(cases)
 
     def _widest(self, columns: int, width: int) -> tuple[int, int]:
-        """Return between which columns a vector begins, if nothing else is known."""
+        """Return the first and the last column at which a vector can begin."""
         return -self.edges.offsets[-1], columns + self.edges.behind - width
 
     def _moved(self, rows: list[Index], column: int, end: int, width: int) -> SSAValue:
-        """Read the end of a row that a vector beginning at ``column`` sticks out of."""
+        """Read the end of a row for a vector that begins at ``column`` and extends past the row."""
         by = -column if column < 0 else end - column
         if abs(by) >= width:
             return self._filling(width)

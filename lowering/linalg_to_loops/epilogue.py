@@ -1,8 +1,8 @@
-"""What follows the sums of a register tile: a loop over the tile's rows where it is long.
+"""The epilogue of a register tile: a loop over the tile's rows where it is long.
 
-An optimiser's step behind the gradient of a matrix is thirty operations. Written out for each of
-the 24 vectors of a tile they are most of a program, and of the time that it takes to compile. So
-the sums wait in a few lines of the first cache, which costs two instructions a vector.
+The optimiser step after a weight gradient has thirty operations. Unrolled for each of the 24
+vectors of a tile, they are most of a program's code and compile time. So the sums are stored in a
+few lines of the L1 cache, which costs two instructions a vector.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Index
 
 Further: TypeAlias = Callable[[int, Index, Index | int], Index]
-"""Returns where a loop is so many iterations behind an iteration."""
+"""Returns the index that is a number of iterations after another index of a loop."""
 LONG = 160
-"""Operations, over all vectors of a tile, beyond which a loop takes the place of straight code."""
+"""Operations, over all vectors of a tile, beyond which a loop replaces the unrolled epilogue."""
 
 
 def vectors_of_row(plan: Plan, points: Sequence[Point], further: Further) -> int:
-    """Return how many of ``points`` make a row, where what follows the sum is to be a loop; else 0.
+    """Return how many of ``points`` form a row, where the epilogue is to be a loop; else 0.
 
-    The rows lie side by side, all of the same vectors, and only the first op sums up.
+    The rows are adjacent and have equal vectors, and only the first op reduces.
     """
     shared = plan.schedule.shared
     first, *rest = plan.ops
@@ -50,12 +50,12 @@ def vectors_of_row(plan: Plan, points: Sequence[Point], further: Further) -> int
 
 
 def is_long(ops: Sequence[Structured], vectors: int) -> bool:
-    """Whether ``ops`` at so many vectors are better in a loop."""
+    """Whether ``ops`` at this number of vectors are better written as a loop."""
     return sum(_length(op) for op in ops) * vectors > LONG
 
 
 def at_row(point: Point, k: int, row: Index | int, slot: int, further: Further) -> Point:
-    """Return ``point`` so many rows further along loop ``k``."""
+    """Return ``point`` moved by ``row`` rows along loop ``k``."""
     begin = point.indices[k]
     assert begin is not None
     return replace(point.bind(k, further(k, begin, row)), slot=slot)

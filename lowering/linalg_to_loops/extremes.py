@@ -1,9 +1,9 @@
-"""The greatest or least of many floats: NaN is watched for beside the running values.
+"""Maximum and minimum of floats: NaN is tracked beside the accumulators.
 
-`maximumf` of vectors takes three instructions where zeros can be ordered by one, for NaN must win
-over what has been found so far. So a loop that runs several vectors side by side takes `maxnumf`,
-over which NaN loses, and marks the lanes that met a NaN; what is marked becomes NaN after the loop.
-Vectors, and then their lanes, are joined likewise: one comparison finds the NaN of two vectors.
+`maximumf` of vectors takes three instructions where one instruction orders zeros, because NaN must
+propagate. So a loop with several vectors of accumulators uses `maxnumf`, which ignores NaN, and
+marks the lanes that met a NaN; marked lanes become NaN after the loop. The reduction of vectors,
+and then of lanes, works likewise: one comparison finds the NaN of two vectors.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _WITHOUT_NAN: dict[type[Operation], type[Operation]] = {
     arith.MinimumfOp: arith.MinnumfOp,
 }
 _REGISTER = 512
-"""Vectors of so many bits have an instruction that orders zeros; shorter ones have not."""
+"""Bits of a vector for which an instruction orders zeros; no shorter vector has one."""
 
 
 @dataclass
 class Watch:
-    """Watches the running extremes of one vectorised loop.
+    """Tracks NaN for the running extremes of one vectorised loop.
 
-    The loop's running values are, for each of ``points``, for each of ``vectors``, one for every
-    reduced output of ``op``; after them come the marks, one for each watched output and point.
+    The loop carries, for each of ``points``, for each of ``vectors``, one accumulator for every
+    reduced output of ``op``; after them come the marks, one for each tracked output and point.
     """
 
     writer: Writer
@@ -45,9 +45,9 @@ class Watch:
         self.watched: list[int] = []
 
     def start(self, state: Sequence[SSAValue]) -> list[SSAValue]:
-        """Return the marks before the loop, none where nothing is watched.
+        """Return the marks before the loop, none where nothing is tracked.
 
-        What a loop around this one carries is NaN already where an earlier round has met one.
+        An accumulator of an enclosing loop is NaN already where an earlier iteration met one.
         """
         for i, k in enumerate(self.op.carried):
             combiner = self.op.combiner(k)
@@ -57,19 +57,19 @@ class Watch:
         return [self._begun(state[p * each + i]) for p in range(self.points) for i in self.watched]
 
     def _begun(self, running: SSAValue) -> SSAValue:
-        """Return which lanes of a running value are NaN before the loop."""
+        """Return which lanes of an accumulator are NaN before the loop."""
         if isinstance(running.owner, arith.ConstantOp):
             return self.writer.splat(IntegerAttr(0, i1), _lanes(running))
         return self.writer.result(arith.CmpfOp(running, running, "une"), "met_nan")
 
     def step(self, before: Sequence[SSAValue], values: Sequence[SSAValue]) -> list[SSAValue]:
-        """Return the next running values and marks.
+        """Return the next accumulators and marks.
 
-        ``before`` are the present ones, ``values`` what the body made of them.
+        ``before`` are the present ones, ``values`` the results of the body.
         """
         count = len(before) - self.points * len(self.watched)
         after, left = list(values[:count]), list(before[count:])
-        done: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}  # points may share what they compute
+        done: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}  # points may share results
         for p in range(self.points):
             for m, i in enumerate(self.watched):
                 mark = p * len(self.watched) + m
@@ -82,7 +82,7 @@ class Watch:
         return [*after, *left]
 
     def _split(self, running: SSAValue, value: SSAValue) -> tuple[SSAValue, SSAValue]:
-        """Return the extreme without regard to NaN, and which lanes of what is new are NaN."""
+        """Return the extreme that ignores NaN, and which lanes of the new operand are NaN."""
         old = value.owner
         assert isinstance(old, arith.MaximumfOp | arith.MinimumfOp)
         new = old.rhs if old.lhs is running else old.lhs
@@ -95,7 +95,7 @@ class Watch:
         return quick, met
 
     def finish(self, state: Sequence[SSAValue]) -> list[SSAValue]:
-        """Return the running values after the loop, with NaN in the lanes that are marked."""
+        """Return the accumulators after the loop, with NaN in the marked lanes."""
         count = len(state) - self.points * len(self.watched)
         after, marks = list(state[:count]), state[count:]
         for p in range(self.points):
@@ -110,7 +110,7 @@ class Watch:
 
 
 def is_watched(combiner: Combiner, type: Attribute) -> bool:
-    """Whether running values of ``type`` are joined faster with NaN watched for beside them."""
+    """Whether accumulators of ``type`` are combined faster with NaN tracked beside them."""
     return (
         combiner.op in _WITHOUT_NAN
         and isinstance(type, VectorType)
@@ -121,7 +121,7 @@ def is_watched(combiner: Combiner, type: Attribute) -> bool:
 
 
 def joined(writer: Writer, combiner: Combiner, parts: Sequence[SSAValue]) -> SSAValue:
-    """Return the extreme of all lanes of ``parts``, which are watched; NaN if one is."""
+    """Return the extreme of all lanes of ``parts``, which are tracked; NaN if one is."""
     hint, met = parts[0].name_hint, None
     for i in range(0, len(parts), 2):
         new = writer.result(arith.CmpfOp(parts[i], parts[min(i + 1, len(parts) - 1)], "uno"))
@@ -139,7 +139,7 @@ def joined(writer: Writer, combiner: Combiner, parts: Sequence[SSAValue]) -> SSA
 def _quick(
     writer: Writer, op: type[Operation], a: SSAValue, b: SSAValue, hint: str | None
 ) -> SSAValue:
-    """Return the extreme of ``a`` and ``b`` over which NaN loses."""
+    """Return the extreme of ``a`` and ``b`` that ignores NaN."""
     found = writer.binary(_WITHOUT_NAN[op], a, b, hint)
     found.owner.properties["fastmath"] = arith.FastMathFlagsAttr("none")  # pyright: ignore
     return found

@@ -1,13 +1,13 @@
-"""Asking for what is read next: by a block while it computes with what it has packed.
+"""Prefetch: a block requests the operand it packs next while it computes with the packed part.
 
-What is packed comes from far away, in short runs that no processor expects: packing waits for
-memory, and computing does not need it. So each step of the innermost loop asks for one line. Tiles
-take turns: rows of columns that lie side by side have few lines, of which a tile asks for one of
-each row; where a column's elements lie side by side, a tile asks for the lines of as many columns
-as a line has elements.
+Packing reads distant memory in short runs that hardware prefetchers do not predict: it waits for
+memory, while computing does not. So each step of the innermost loop prefetches one line. The tiles
+divide the lines among them: where columns are contiguous, a row of columns has few lines, and a
+tile prefetches one line of each row; where a column's elements are contiguous, a tile prefetches
+the lines of as many columns as a line has elements.
 
-A tile that reads rows of an operand where they lie, far from each other, asks for what it reads
-some steps later; in the last steps that is what the tile beside it begins with.
+A tile that reads distant rows of an operand in place prefetches its reads of some steps later; in
+its last steps these are the first reads of the next tile.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dim
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
 
 LINE = 64
-"""Bytes that come together."""
+"""Bytes of a cache line."""
 AHEAD = 32
-"""So many steps ahead memory is asked early enough."""
+"""Prefetch distance in steps of the innermost loop."""
 
 
 class Fetching:
-    """Asks for what one operand of a block is packed from next."""
+    """Prefetches the part of one operand of a block that is packed next."""
 
     def __init__(self, packing: Packing, deep: int) -> None:
         self.packing, self.deep = packing, deep
@@ -40,9 +40,9 @@ class Fetching:
         """Elements of a line."""
 
     def begin(self, batch: list[Index], j: Index, k: Index, extent: Index, turn: Index) -> None:
-        """Prepare for the tile number ``turn`` of the part at ``k`` of the sliver at ``j``.
+        """Prepare for tile number ``turn`` of the part at ``k`` of the panel at ``j``.
 
-        The next part is that behind it; behind the last comes the first of the next sliver.
+        The next part is the one after it; after the last part, the first part of the next panel.
         """
         writer = self.packing.nest.writer
         zero, end = Index(), self.packing.nest.extents[0][self.packing.column]
@@ -53,14 +53,14 @@ class Fetching:
         self.k = chosen(writer, k_next, extent, k_next, zero)
 
     def step(self, point: Point) -> None:
-        """Ask for one line, at one step of the innermost loop, that at ``point``."""
+        """Prefetch one line in the step of the innermost loop at ``point``."""
         packing, writer = self.packing, self.packing.nest.writer
         indices = [index or Index() for index in point.indices]
         outer, k = [indices[loop] for loop in packing.sums], indices[packing.depth]
         start, column = self.k, Index()
         turns = -(-packing.columns // self.each)
         if lanes_at(packing.source, packing.column, packing.width) == packing.width:
-            # one line more, as a row need not begin where a line does
+            # one line more, as a row may begin in the middle of a line
             turn = writer.divide(self.turn, turns + 1, arith.RemUIOp) * self.each
             turn = writer.minimum(turn, Index.of(packing.columns - 1))
         else:
@@ -75,10 +75,10 @@ class Fetching:
 
 
 class Ahead(Nest):
-    """Writes the loops of a plan that asks for what its tiles read later."""
+    """Writes the loops of a plan that prefetches the later reads of its tiles."""
 
     def known(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
-        """Ask for what a step of the innermost loop reads ``AHEAD`` steps later."""
+        """Prefetch the reads of the innermost loop ``PREFETCH_DISTANCE`` steps later."""
         if op.reduced and self.plan.axis >= 0 and points[0].width > 1:
             for k, access in enumerate(op.inputs):
                 used = op.body is not None and op.body.args[k].first_use is not None
@@ -87,7 +87,7 @@ class Ahead(Nest):
         return super().known(op, points)
 
     def _lies_in_rows(self, op: Structured, access: Access) -> bool:
-        """Whether an operand is read in vectors along the columns, a row at each step of a sum."""
+        """Whether an operand is read in vectors along the columns, one row per step of a sum."""
         column, depth = self.plan.axis, op.reduced[-1]
         buffer = self.plan.buffers[access.buffer]
         if access.buffer in self.plan.edges or buffer.alloc is not None or not access.exprs:
@@ -107,12 +107,12 @@ class Ahead(Nest):
         count = max(offset.number or 0 for offset in offsets) + op.width
         indices[column], indices[depth] = j, k
         ask(writer, access, indices, column, count)
-        indices[column] = j + (count - 1)  # a row need not begin with a line
+        indices[column] = j + (count - 1)  # a row may begin in the middle of a line
         ask(writer, access, indices, column, 1)
 
 
 def ask(writer: Writer, access: Access, indices: Sequence[Index], column: int, count: int) -> None:
-    """Ask for the lines of ``count`` elements of a row, beginning with the one at ``indices``."""
+    """Prefetch the lines of ``count`` elements of a row from ``indices`` on."""
     each = max(LINE // bytes_of(element_of(access.buffer)), 1)
     for offset in range(0, count, each):
         place = [*indices[:column], indices[column] + offset, *indices[column + 1 :]]

@@ -1,7 +1,6 @@
-"""Products of bytes added up in floats, which is exact where a part of the sum is short enough.
+"""Accumulate products of bytes in f32, which is exact where a part of the sum is short enough.
 
-A machine has a multiply-add for floats, and as many lanes of them as of the integers that such
-sums are kept in.
+Machines have a multiply-add for floats, with as many lanes as the i32 accumulators of such sums.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from stepwell.lowering.linalg_to_loops.writer import Writer
 
 
 def in_floats(op: Structured) -> Structured:
-    """Return a sum of products of bytes with a body of floats."""
+    """Return a sum of products of bytes with a body that accumulates in f32."""
     signs = byte_products(op.body) if op.body is not None else None
     assert signs is not None and op.body is not None
     body = Block(arg_types=[*op.body.arg_types[:2], f32])
@@ -40,7 +39,7 @@ def in_floats(op: Structured) -> Structured:
 
 
 def joined(writer: Writer, before: list[SSAValue], parts: list[SSAValue]) -> list[SSAValue]:
-    """Return the sums ``before`` with parts in floats added to them."""
+    """Return the sums ``before`` plus the parts that were accumulated in f32."""
     whole = [
         _whole(writer, part, total.type, total.name_hint)
         for part, total in zip(parts, before, strict=True)
@@ -52,7 +51,7 @@ def joined(writer: Writer, before: list[SSAValue], parts: list[SSAValue]) -> lis
 
 
 def _whole(writer: Writer, part: SSAValue, type: Attribute, hint: str | None) -> SSAValue:
-    """Return an integer of ``type``; of a narrow one the lowest bits, as a sum of such has."""
+    """Return an integer of ``type``: of a narrow type the lowest bits, as integer sums wrap."""
     element = get_element_type_or_self(type)
     if not isinstance(element, IntegerType) or element.width.data >= i32.width.data:
         return writer.result(arith.FPToSIOp.create(operands=[part], result_types=[type]), hint)

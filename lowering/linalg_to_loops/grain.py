@@ -1,4 +1,4 @@
-"""How many iterations of a parallel loop are worth a thread, found at the launch from its sizes."""
+"""The grain of a parallel loop, iterations that are worth a thread, computed at launch."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def grain_at_launch(
     blocks: Sequence[int],
     product: Product,
 ) -> Index:
-    """Return how many parallel iterations do as much as is worth handing to a thread.
+    """Return how many parallel iterations have as much work as is worth handing to a thread.
 
-    blocks : how many iterations of each of the parallel loops one of them takes
+    blocks : the iterations of each parallel loop that one parallel iteration takes
     """
     each = Index.of(1)
     for op, loops in zip(ops, extents, strict=True):
@@ -38,7 +38,7 @@ def grain_at_launch(
 
 
 def _work(op: Structured) -> int:
-    """Return what one iteration costs, in additions and memory accesses, as `schedule` counts."""
+    """Return the cost of one iteration, in additions and memory accesses, as `schedule` counts."""
     if op.body is None:
         return 1
     touched = sum(op.body.args[k].first_use is not None for k in range(len(op.inputs)))

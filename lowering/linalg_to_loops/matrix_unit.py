@@ -1,8 +1,8 @@
-"""Tiles of dot products whose sums are in memory, for units that multiply whole tiles.
+"""Tiles of dot products that accumulate in memory, for units that multiply whole tiles.
 
-Blocks, parts of a sum and packing are those of `blocked`; rows of words lie one behind the other.
-The sums of a tile wait in scratch, where `kernel.dot_tile` adds to them all that a part has, and
-the ops after the contraction read them from there.
+Blocks, parts of a sum and packing are those of `blocked`; rows of packed words follow each other.
+The accumulators of a tile are in scratch: `kernel.dot_tile` adds a whole part to them, and the
+epilogue reads them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 
 
 class MatrixUnit(Blocked):
-    """Writes blocks of dot products a tile of sums at a time."""
+    """Writes blocks of dot products, one tile of accumulators at a time."""
 
     def __init__(self, writer: Writer, plan: Plan) -> None:
         super().__init__(writer, plan)
@@ -33,7 +33,7 @@ class MatrixUnit(Blocked):
 
     @cached_property
     def long(self) -> bool:
-        """Sums wait for what follows them, always."""
+        """Return True: the epilogue always reads the sums from scratch."""
         return True
 
     def _whole_tile(self, at: Sliver, start: list[Index], rows: int) -> None:
@@ -62,7 +62,7 @@ class MatrixUnit(Blocked):
         )
 
     def _begin_tile(self) -> None:
-        """Begin the sums of a tile whose sum comes in one part."""
+        """Initialise the accumulators of a tile whose sum has one part."""
         value = self.writer.broadcast(self.sum.initial[0], self.sum.width)
 
         def row(i: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:

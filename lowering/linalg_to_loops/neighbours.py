@@ -1,4 +1,4 @@
-"""Loops of scalar code whose iterations are apart go on for several neighbours at once.
+"""Vectorise loops of scalar code whose iterations are independent.
 
 Before:  scf.for %j = %a to %b {
            %s = scf.for %k = %c0 to %m iter_args(%acc = %zero) {
@@ -6,9 +6,9 @@ Before:  scf.for %j = %a to %b {
            memref.store %s, %z[%i, %j] } {kernel.columns = 8}
 After:   scf.for %j = %a to %n step 8 { the same on vector<8xf64>: %x[%i, %k] in every lane,
            %y[%k, %j] and its neighbours ... vector.store }
-         scf.for %j = %n to %b { what is left, one by one }
+         scf.for %j = %n to %b { the tail, one by one }
 
-The sum of each lane is in the order in which it was.
+The sum of each lane keeps its order.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from stepwell.lowering.linalg_to_loops.writer import vector_type
 INDEX = IndexType()
 
 ABREAST = 2
-"""So many vectors are computed at once: an addition takes several cycles."""
+"""Vectors computed side by side, which hides the latency of an addition."""
 
 
 def vectorise_neighbours(block: Block) -> None:
-    """Rewrite the loops of ``block``, and those inside of them, that ask for it."""
+    """Rewrite each loop of ``block``, nested ones too, that has the attribute `kernel.columns`."""
     for op in list(block.ops):
         lanes = choices.number(op, "kernel.columns")
         op.attributes.pop("kernel.columns", None)
@@ -47,14 +47,14 @@ def vectorise_neighbours(block: Block) -> None:
 
 
 def _element(loop: scf.ForOp) -> AnyFloat | None:
-    """Return the type of the floats that a loop stores, if there is one."""
+    """Return the one float type that a loop stores, if there is one."""
     found = {op.value.type for op in loop.walk() if isinstance(op, memref.StoreOp)}
     type = found.pop() if len(found) == 1 else None
     return type if isinstance(type, AnyFloat) else None
 
 
 def _fits(block: Block, loop: scf.ForOp, element: AnyFloat) -> bool:
-    """Whether all of a block can be had for neighbours at once."""
+    """Whether every op of a block has a vector form."""
     return all(_fits_one(op, loop, element) for op in block.ops)
 
 
@@ -87,7 +87,7 @@ def _is_wide(value: SSAValue) -> bool:
 
 
 class _Several:
-    """Writes one loop anew, before it, for some vectors at once."""
+    """Writes a vectorised copy of a loop before it."""
 
     def __init__(self, loop: scf.ForOp, lanes: int, abreast: int) -> None:
         self.loop, self.lanes, self.abreast = loop, lanes, abreast
@@ -95,7 +95,7 @@ class _Several:
         index = self.block.args[0]
         index.name_hint = loop.body.block.args[0].name_hint
         self.maps: list[dict[SSAValue, SSAValue]] = []
-        """What stands for each value, for each of the vectors."""
+        """For each of the vectors, the value that replaces each scalar value."""
         for k in range(abreast):
             at = index
             if k:
@@ -104,7 +104,7 @@ class _Several:
             self.maps.append({loop.body.block.args[0]: at})
 
     def write(self) -> None:
-        """Write whole vectors; the loop does what is left."""
+        """Write the loop over whole vectors; the scalar loop remains for the tail."""
         loop = self.loop
         parent = loop.parent
         assert parent is not None
@@ -122,7 +122,7 @@ class _Several:
         loop.operands[0] = end.result
 
     def put(self, op: Operation, hint: str | None = None) -> SSAValue:
-        """Write an op; return its first result."""
+        """Insert an op; return its first result."""
         self._put(op)
         for result in op.results:
             result.name_hint = hint
@@ -133,14 +133,14 @@ class _Several:
         self.block.add_op(op)
 
     def _wide(self, value: SSAValue, known: dict[SSAValue, SSAValue]) -> SSAValue:
-        """Return what stands for a value, in every lane."""
+        """Return the vector that replaces a value, broadcast if it is a scalar."""
         new = known.get(value, value)
         if isinstance(new.type, VectorType):
             return new
         return self.put(vector.BroadcastOp(new, vector_type(new.type, self.lanes)))
 
     def _ops(self, block: Block) -> Sequence[SSAValue]:
-        """Write the ops of a block but the last; return what that hands on."""
+        """Write the ops of a block but the terminator; return the terminator's operands."""
         *ops, last = block.ops
         for op in ops:
             if isinstance(op, scf.ForOp):
@@ -169,7 +169,7 @@ class _Several:
         known[op.results[0]] = self.put(new, op.results[0].name_hint)
 
     def _inner(self, op: scf.ForOp) -> None:
-        """Write a loop inside, which carries a vector of each number, for each of the vectors."""
+        """Write a nested loop, which carries each of its values once for each of the vectors."""
         starts = [self._wide(v, known) for known in self.maps for v in op.iter_args]
         old, count = op.body.block, len(op.iter_args)
         outer, self.block = self.block, Block(arg_types=[INDEX, *(v.type for v in starts)])

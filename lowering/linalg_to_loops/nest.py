@@ -1,4 +1,4 @@
-"""The loops that all ops of a kernel share, written once around what each op has of its own."""
+"""The loops that all ops of a kernel share, written once around the loops of each op."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, element_of
 from stepwell.transforms.passes import fail
 
 REPEATED = 32
-"""The last tile of rows begins early where that computes no more than such a part of them twice."""
+"""Shift the last row tile back to overlap its neighbour if at most 1/32 of the rows is recomputed.
+"""
 AT_ONCE = 3
-"""So many operations are done while one element is stored."""
+"""Operations that run in the time of one scalar store."""
 
 
 class Nest(OwnLoops):
     """Writes the loops of one plan."""
 
     def prepare(self) -> None:
-        """Write what the loops need to know beforehand: how often they run."""
+        """Write the extents of the loops before them."""
         self.writer.location = fuse_locations(o.op.location for o in self.plan.ops)
         for op in self.plan.ops:
             self.extents.append(self._extents(op))
@@ -42,7 +43,7 @@ class Nest(OwnLoops):
                     self.memory.dim(edges.image, dim)
 
     def write(self) -> None:
-        """Write everything."""
+        """Write the whole nest."""
         self.prepare()
         self._narrow()
         if self.plan.schedule.parallel:
@@ -51,7 +52,7 @@ class Nest(OwnLoops):
             self._shared(0, {}, [])
 
     def _narrow(self) -> None:
-        """Let shared loops begin later and end earlier, where all of what is written allows it."""
+        """Shrink the ranges of shared loops to the part that all written elements need."""
         for k in range(self.plan.schedule.shared):
             found = shared_part(self.writer, self.plan, k, self.extents[0][k])
             if found is not None:
@@ -60,14 +61,14 @@ class Nest(OwnLoops):
                     extents[k] = found[1] - found[0]
 
     def _extents(self, op: Structured) -> list[Index]:
-        """Return how often each loop runs, read off the operands."""
+        """Return the extent of each loop, taken from the operands."""
         shared = self.plan.schedule.shared
         if op is not self.plan.first:
             return [*self.extents[0][:shared], *(self._extent(op, k) for k in _after(op, shared))]
         return [self._extent(op, k) for k in _after(op, 0)]
 
     def _extent(self, op: Structured, k: int) -> Index:
-        """Return how often loop ``k`` runs, as a number where some operand knows it."""
+        """Return the extent of loop ``k``, as a number where some operand's type has it."""
         candidates = [
             (access.buffer, dim)
             for access in (*op.inputs, *op.outputs)
@@ -82,7 +83,7 @@ class Nest(OwnLoops):
     # shared loops
 
     def _sizes(self, k: int) -> list[int]:
-        """Return the steps by which shared loop ``k`` is covered."""
+        """Return the steps in which shared loop ``k`` is covered."""
         plan, first = self.plan, self.plan.first
         rows = self._rows(k)
         if k == plan.axis:
@@ -103,32 +104,32 @@ class Nest(OwnLoops):
         return [1]
 
     def _unknown_rows(self, k: int, rows: int) -> list[int]:
-        """Return the heights of tiles along a loop whose length only the launch knows.
+        """Return the heights of tiles along a loop whose extent is known at launch only.
 
-        Where they are at least half of a tile, all tiles are whole: rows beyond the last one are
-        the last one again.
+        If the loop has at least half a tile's rows, all tiles are whole: rows beyond the last one
+        repeat it.
         """
         return [rows] if self._repeats_last(k) else [rows, 1]
 
     def _repeats_last(self, k: int) -> bool:
-        """Whether a tile has the last row over again where it sticks out of a loop."""
+        """Whether a tile that extends past the end of a loop repeats the last row."""
         rows, extent = self._rows(k), self.extents[0][k].number
         low, _ = self.plan.schedule.lengths.get(k, (0, 0))
         tiled = rows > 1 and k == self.plan.schedule.shared - 2
         return tiled and extent is None and 2 * low >= rows and self.plan.repeatable
 
     def _rows(self, k: int) -> int:
-        """Return how many iterations of shared loop ``k`` a tile or a band has."""
+        """Return the rows of a tile or band along shared loop ``k``."""
         schedule = self.plan.schedule
         if k == schedule.shared - 1 and k != self.plan.axis:
             return max(schedule.band, schedule.tile[1])
         return schedule.tile[0] if k == schedule.shared - 2 else 1
 
     def _overlaps(self, k: int) -> bool:
-        """Whether the last vector along ``k`` covers some columns a second time, not leaving any.
+        """Whether the last vector along ``k`` is shifted back to end with the loop.
 
-        A tile that is not whole then has fewer vectors, and there are no single elements, of which
-        each would wait for its own sum.
+        A partial tile then has fewer vectors, and no single elements, each of which would need a
+        serial sum of its own.
         """
         extent, width = self.extents[0][k].number, self.plan.first.width
         if k != self.plan.axis or extent is None or extent < width:
@@ -138,15 +139,15 @@ class Nest(OwnLoops):
         return (tiled or own) and self.plan.repeatable
 
     def _overlaps_at_launch(self, k: int) -> bool:
-        """Whether the same holds along ``k`` at the launch, which alone knows how long it is."""
+        """Whether `_overlaps` holds along ``k`` for an extent that is known at launch only."""
         schedule, unknown = self.plan.schedule, self.extents[0][k].number is None
         last = k == self.plan.axis == schedule.shared - 1 and self.plan.first.width > 1
         return last and unknown and not self.plan.edges and self.plan.repeatable
 
     def _pays(self, k: int, rest: int) -> bool:
-        """Whether a vector that covers the rest of a row costs less than ``rest`` single elements.
+        """Whether a vector over the tail of a row costs less than ``rest`` single elements.
 
-        It does, but where results lie apart: then each lane is stored alone, one in each cycle, in
+        It does, unless results are scattered: then each lane is stored alone, one in each cycle, in
         which three other operations are done.
         """
         if k < self.plan.schedule.parallel:
@@ -158,13 +159,13 @@ class Nest(OwnLoops):
         return alone * (width - rest) * AT_ONCE <= (rest - 1) * work
 
     def _has_loops_inside(self) -> bool:
-        """Whether some op has loops of its own."""
+        """Whether some op has loops besides the shared ones."""
         return any(len(o.reductions) > self.plan.schedule.shared for o in self.plan.ops)
 
     def _repeats(self, k: int) -> bool:
-        """Whether the last tile of rows along ``k`` begins early, so that all have as many rows.
+        """Whether the last row tile along ``k`` is shifted back, so that all tiles are equal.
 
-        That is for so few rows that what runs twice costs less than a second kind of tile.
+        That holds where the recomputed rows cost less than a second kind of tile.
         """
         rows, extent = self._rows(k), self.extents[0][k].number
         if rows <= 1 or extent is None or extent < rows or not self.plan.repeatable:
@@ -172,9 +173,9 @@ class Nest(OwnLoops):
         return 0 < -extent % rows * REPEATED <= extent
 
     def _evenly(self, k: int) -> int | None:
-        """Return how many tiles of rows along ``k`` are whole, the others being one row shorter.
+        """Return how many row tiles along ``k`` are whole, the others being one row shorter.
 
-        None where no such tiles cover the rows, or all have as many.
+        None where no such tiles cover the rows, or all tiles are equal.
         """
         rows, extent = self._rows(k), self.extents[0][k].number
         if rows <= 1 or extent is None or self._repeats(k):
@@ -184,11 +185,11 @@ class Nest(OwnLoops):
         return tiles - short if 0 < short <= tiles else None
 
     def _block(self, k: int) -> int:
-        """Return how many iterations of shared loop ``k`` one parallel iteration takes."""
+        """Return the iterations of shared loop ``k`` that one parallel iteration takes."""
         return self.plan.schedule.steps[k]
 
     def _parallel(self) -> None:
-        """Write the collapsed parallel loops; blocked where a loop is tiled or vectorised."""
+        """Write the collapsed parallel loops, in blocks where a loop is tiled or vectorised."""
         schedule = self.plan.schedule
         blocks = [self._block(k) for k in range(schedule.parallel)]
         counts = [
@@ -221,9 +222,9 @@ class Nest(OwnLoops):
         self.writer.parallel(trips, grain, body)
 
     def _even(self, blocks: Sequence[int], counts: list[Index]) -> None:
-        """Let blocks along a loop be of one length, where only the launch knows how many there are.
+        """Make the blocks of a loop equally long, where their number is known at launch only.
 
-        ``counts`` says how many blocks each parallel loop has.
+        ``counts`` has the number of blocks of each parallel loop.
         """
 
     def _range(self, k: int, at: Index, block: int) -> tuple[Index, Index]:
@@ -252,7 +253,7 @@ class Nest(OwnLoops):
     def _shared(
         self, k: int, ranges: dict[int, tuple[Index, Index]], at: list[tuple[Index, int]]
     ) -> None:
-        """Open shared loop ``k`` and those after it, then write what they contain."""
+        """Open shared loop ``k`` and those after it, then write their contents."""
         if k == self.plan.schedule.shared:
             self._iteration(self._points(at))
             return
@@ -290,9 +291,10 @@ class Nest(OwnLoops):
     def _low_ends(
         self, k: int, bounds: tuple[Index, Index], rows: int
     ) -> list[tuple[tuple[Index, Index], list[int]]]:
-        """Cut off the rows that reach beyond edges, and what leaves whole tiles between them.
+        """Peel the rows that read padding, and the remainder of whole tiles between them.
 
-        Low tiles are little code; the rows are no more than before. None where none is whole.
+        Low tiles are little code, and the number of rows stays the same. Return [] where no tile is
+        whole.
         """
         end = bounds[1].number
         if k != self.plan.schedule.shared - 2 or bounds[0].number != 0 or not end:
@@ -306,7 +308,7 @@ class Nest(OwnLoops):
         return [((Index.of(a), Index.of(b)), [size]) for a, b, size in parts if a < b]
 
     def _reads_inside(self, k: int, row: int) -> bool:
-        """Whether the windows of ``row`` along loop ``k`` reach beyond no edge of an image."""
+        """Whether the windows of ``row`` along loop ``k`` read no padding of an image."""
         for op, extents in zip(self.plan.ops, self.extents, strict=True):
             first: list[int] = [row if j == k else 0 for j in range(len(extents))]
             last = [row if j == k else (e.number or 1) - 1 for j, e in enumerate(extents)]
@@ -324,7 +326,7 @@ class Nest(OwnLoops):
     def _ends_apart(
         self, bounds: tuple[Index, Index], parts: list[tuple[tuple[Index, Index], list[int]]]
     ) -> list[tuple[tuple[Index, Index], list[int]]]:
-        """Cut off the first and the last tile of a loop: only these reach beyond edges."""
+        """Peel the first and the last tile of a loop: only these read padding."""
         found: list[tuple[tuple[Index, Index], list[int]]] = []
         for (low, high), sizes in parts:
             at, end = low.number, high.number
@@ -344,7 +346,7 @@ class Nest(OwnLoops):
         return found
 
     def _points(self, at: list[tuple[Index, int]]) -> list[Point]:
-        """Return the points of a tile that starts at ``at`` and has these sizes."""
+        """Return the points of a tile with these starts and sizes."""
         points = [Point((None,) * len(at))]
         for k, (start, size) in enumerate(at):
             if (begin := self.begins.get(k)) is not None:
@@ -361,7 +363,7 @@ class Nest(OwnLoops):
         return [replace(p, slot=i) for i, p in enumerate(points)]
 
     def _further(self, k: int, start: Index, by: Index | int) -> Index:
-        """Return an iteration of loop ``k`` behind ``start``, or the last where that may be it."""
+        """Return the iteration ``by`` after ``start``, clamped to the last one where needed."""
         if by == 0 or not self._repeats_last(k):
             return start + by
         return self.writer.minimum(start + by, self.extents[0][k] + -1)
@@ -378,7 +380,7 @@ class Nest(OwnLoops):
         self.writer.location = outer
 
     def _by_rows(self, points: list[Point], count: int) -> None:
-        """Write the sums of a tile, then a loop over its rows, ``count`` vectors each."""
+        """Write the sums of a tile, then its epilogue: a loop over rows of ``count`` vectors."""
         first, *rest = self.plan.ops
         shared, width = self.plan.schedule.shared, points[0].width
         self.writer.location = first.op.location
@@ -419,5 +421,5 @@ def _after(op: Structured, shared: int) -> range:
 
 
 def _written(parts: Sequence[tuple[tuple[Index, Index], list[int]]]) -> int:
-    """Return how many rows the tiles have that are written for these parts of a loop."""
+    """Return the total rows of the tiles that are emitted for these parts of a loop."""
     return sum(sum(sizes) for _, sizes in parts)

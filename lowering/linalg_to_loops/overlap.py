@@ -1,4 +1,4 @@
-"""Vectors along a loop whose length only the launch knows: the last lies over the one before."""
+"""Vectors along a loop whose extent is known at launch only: the last overlaps the one before."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 
 NARROWEST = 4
-"""Vectors of fewer lanes are not worth a loop of their own."""
+"""Lanes below which vectors do not repay a loop of their own."""
 
 Write = Callable[[Index, int], None]
-"""Writes so many iterations from one on: whole vectors, one narrower vector, or a single one."""
+"""Writes ``size`` iterations from an index: whole vectors, one narrower vector, or a single one."""
 
 
 def cover(
@@ -23,12 +23,12 @@ def cover(
     hint: str,
     low: int = 0,
 ) -> None:
-    """Write a part of a loop in ``count`` vectors at a time, then in single ones.
+    """Write a part of a loop ``count`` vectors at a time, then vector by vector.
 
-    The last vector ends where the loop does, at ``extent``. A loop shorter than a vector is taken
-    in vectors of half the lanes or a quarter, the shortest by single iterations.
+    The last vector ends at ``extent``, where the loop does. A loop shorter than a vector uses
+    vectors of half or a quarter of the lanes; the shortest runs single iterations.
 
-    low : how long the loop is at least
+    low : the least extent of the loop
     """
 
     def body(start: Index, size: int) -> tuple[()]:

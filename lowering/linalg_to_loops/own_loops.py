@@ -1,7 +1,7 @@
-"""The loops that each op of a kernel has of its own, inside the shared ones, and its body.
+"""The loops of each op of a kernel inside the shared ones, and its body.
 
-The unit of writing is a list of points: the iterations, scalar or vector, that one pass through
-the innermost loop computes side by side (the register tile, or the interleaved vectors).
+The unit of writing is a list of points: the iterations, scalar or vector, that one iteration of the
+innermost loop computes side by side (the register tile, or the interleaved vectors).
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
 from stepwell.transforms.passes import fail
 
 NARROWEST = 4
-"""Fewer iterations than this are taken one by one."""
+"""Lanes of the narrowest vector; fewer iterations run one by one."""
 
 
 class OwnLoops:
-    """Writes the loops that are one op's own."""
+    """Writes the loops that only one op has."""
 
     def __init__(self, writer: Writer, plan: Plan) -> None:
         self.writer = writer
         self.plan = plan
         self.memory = Memory(writer, plan)
         self.extents: list[list[Index]] = []
-        """How often the loops of each op run."""
+        """The extents of the loops of each op."""
         self.narrowed: dict[int, tuple[Index, Index]] = {}
-        """The part of a loop to run, where it is not the whole."""
+        """The range of a loop that runs only in part."""
         self.begins: dict[int, Index] = {}
-        """Where shared loops begin that do not begin at 0; their extents count from there."""
+        """First iterations of shared loops that do not begin at 0; extents count from there."""
 
     def write_op(self, op: Structured, points: Sequence[Point]) -> None:
         """Write one op at the points of the shared loops."""
@@ -54,17 +54,17 @@ class OwnLoops:
         self._own(op, op.parallel_after(shared), here)
 
     def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
-        """Return what of loop ``k`` is to be run now."""
+        """Return the range of loop ``k`` that runs now."""
         return part(self.writer, op, k, self.whole(op, k))
 
     def whole(self, op: Structured, k: int) -> tuple[Index, Index]:
-        """Return the range of loop ``k``, or the part of it that this run of a sum has."""
+        """Return the range of loop ``k``, or the part of it that this run of a split sum has."""
         if not self.plan.schedule.shared and k in self.narrowed:
             return self.narrowed[k]
         return Index(), self.extents[self.plan.ops.index(op)][k]
 
     def _own(self, op: Structured, loops: Sequence[int], points: list[Point]) -> None:
-        """Write the parallel loops that only ``op`` has, then what they contain."""
+        """Write the parallel loops that only ``op`` has, then their contents."""
         if not loops:
             self._reduce(op, points)
             return
@@ -96,7 +96,7 @@ class OwnLoops:
             lower = middle
 
     def _own_bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
-        """Return what of a parallel loop is to be run: all of it, where a fill is folded in."""
+        """Return the range of a parallel loop to run: all of it, where a fill is folded in."""
         whole = self.whole(op, k)
         if k not in op.within or op.initial:
             return whole
@@ -107,7 +107,7 @@ class OwnLoops:
         return low, high
 
     def _is_ragged(self, op: Structured, k: int) -> bool:
-        """Whether the last vector along a parallel loop covers some iterations a second time."""
+        """Whether the last vector along a parallel loop overlaps the one before."""
         lower, upper = self._own_bounds(op, k)
         extent = (upper - lower).number
         if k != op.axis or op.width == 1 or extent is None or extent < op.width:
@@ -118,14 +118,14 @@ class OwnLoops:
         return extent % op.width > 0 and not torn and self.plan.may_repeat(op)
 
     def _covers(self, op: Structured, k: int, lower: Index, upper: Index) -> bool:
-        """Whether the same holds at the launch, which alone knows how long the loop is."""
+        """Whether `_is_ragged` holds for a loop whose extent is known at launch only."""
         known = lower.number != 0 or upper.number is not None
         accesses = (*op.inputs, *op.outputs)
         packed = any(in_slivers(tuple(access.exprs), k) for access in accesses)
         return k == op.axis and op.width > 1 and not (known or packed) and self.plan.may_repeat(op)
 
     def _reduce(self, op: Structured, points: list[Point]) -> None:
-        """Write the reduction loops of ``op`` around its body, its results carried in registers."""
+        """Write the reduction loops of ``op`` around its body, its accumulators in registers."""
         carried = op.carried
         if not op.reduced:
             self._compute(op, points, ())
@@ -137,7 +137,7 @@ class OwnLoops:
     def run(self, op: Structured, points: Sequence[Point], state: list[SSAValue]) -> list[SSAValue]:
         """Run the reduction loops of ``op`` from ``state``, one value per point and output.
 
-        They do not run where none of the points matters.
+        They are skipped where no point is in the range that the op computes.
         """
         shared = self.plan.schedule.shared
         whole = [
@@ -177,7 +177,7 @@ class OwnLoops:
         return totals
 
     def _interleave(self, op: Structured) -> int:
-        """Return how many vectors of partial results each output gets, 0 for none."""
+        """Return the number of accumulator vectors of each output, 0 for none."""
         if op.axis < 0 or not op.reductions[op.axis] or op.width * op.interleave == 1:
             return 0
         lower, upper = self.whole(op, op.axis)
@@ -185,7 +185,7 @@ class OwnLoops:
         return op.interleave if trip is None else min(op.interleave, trip // op.width)
 
     def combiner(self, op: Structured, output: int) -> Combiner:
-        """Return how ``output`` joins partial results."""
+        """Return the combiner of the partial results of ``output``."""
         combiner = op.combiner(output)
         if combiner is None:
             fail(op.op, f"output {output} is not a reduction whose order is free")
@@ -206,7 +206,7 @@ class OwnLoops:
         return self.combine(combiner, total, value)
 
     def combine(self, combiner: Combiner, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Join two partial results."""
+        """Combine two partial results."""
         return self.writer.binary(combiner.op, a, b, a.name_hint)
 
     def _reduction(
@@ -234,9 +234,9 @@ class OwnLoops:
     def _cut(
         self, op: Structured, loops: Sequence[int], points: Sequence[Point]
     ) -> list[tuple[Index, Index]]:
-        """Return the range of a loop, each step apart in which a vector sticks out of its row.
+        """Return the ranges of a loop; each step in which a vector extends past its row is peeled.
 
-        So nothing is written, to be thrown away by the C compiler, for steps of which it is not.
+        So the emitted code has padding tests only in the steps that need them.
         """
         lower, upper = self.bounds(op, loops[0])
         low, high = lower.number, upper.number
@@ -253,7 +253,7 @@ class OwnLoops:
     def _lane_loops(
         self, op: Structured, loops: Sequence[int], points: list[Point], state: list[SSAValue]
     ) -> Sequence[SSAValue]:
-        """Cover the vectorised reduction loop; each part of it carries only what it changes."""
+        """Cover the vectorised reduction loop; each part carries only the values it changes."""
         k, count, lanes = loops[0], len(op.carried), self._interleave(op)
         width = op.width if op.width > 1 else 0
         at, upper = self.whole(op, k)
@@ -308,9 +308,9 @@ class OwnLoops:
         state: list[SSAValue],
         at: Index,
     ) -> Index:
-        """Take what is known to be left of a reduction loop in narrower vectors, one of each width.
+        """Cover the tail of a reduction loop with narrower vectors, one of each width.
 
-        Return from where single iterations are left.
+        Return the index from which single iterations are left.
         """
         k, width = loops[0], op.width // 2
         left = (self.whole(op, k)[1] - at).number
@@ -345,7 +345,7 @@ class OwnLoops:
         at: Index,
         width: int,
     ) -> Index:
-        """Take a narrower vector of a reduction loop where the launch finds that one is left."""
+        """Take a narrower vector of a reduction loop if the extent at launch leaves one."""
         k, upper, hint = loops[0], self.whole(op, loops[0])[1], NAMES[loops[0] % len(NAMES)]
         combiners = [self.combiner(op, output) for output in op.carried]
         count = len(combiners)
@@ -370,14 +370,14 @@ class OwnLoops:
         return end
 
     def _names(self, op: Structured, count: int) -> list[str | None]:
-        """Return what ``count`` running values are called, the outputs taking turns."""
+        """Return the names of ``count`` accumulators; those of the outputs repeat in turn."""
         names = [op.name(k) for k in op.carried]
         return names * (count // max(len(names), 1))
 
     # one point
 
     def start(self, op: Structured, output: int, point: Point) -> SSAValue:
-        """Return the value an output has before its reduction."""
+        """Return the initial value of an output's reduction."""
         value = op.initial.get(output)
         if value is None:
             value = self.memory.read(op.outputs[output], point, {})
@@ -406,7 +406,7 @@ class OwnLoops:
         return after
 
     def known(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
-        """Return what of the operands at ``points`` is in registers, by where it is read."""
+        """Return the operands at ``points`` that are in registers, keyed by where they are read."""
         del op, points
         return {}
 
@@ -417,7 +417,7 @@ class OwnLoops:
         state: Sequence[SSAValue],
         cache: dict[object, SSAValue],
     ) -> list[SSAValue | None]:
-        """Return the body's arguments at ``point``; what the body does not use is not loaded."""
+        """Return the body's arguments at ``point``; unused arguments are not loaded."""
         arguments: list[SSAValue | None] = []
         for k, access in enumerate(op.inputs):
             used = op.body is None or op.body.args[k].first_use is not None
@@ -436,7 +436,7 @@ class OwnLoops:
         return arguments
 
     def finish(self, op: Structured, points: Sequence[Point], totals: Sequence[SSAValue]) -> None:
-        """Write out what the reduction loops carried."""
+        """Write the final accumulators to the outputs."""
         carried = op.carried
         for i, point in enumerate(points):
             for j, k in enumerate(carried):
@@ -449,7 +449,7 @@ class OwnLoops:
 
 
 def _write_out(results: Sequence[SSAValue]) -> None:
-    """Ask for the loop with these results to be written out."""
+    """Mark the loop with these results as unrolled."""
     if results and isinstance(loop := results[0].owner, scf.ForOp):
         loop.attributes["kernel.unroll"] = UnitAttr()
 
@@ -460,9 +460,9 @@ def steps(width: int, count: int) -> list[int]:
 
 
 def ragged_steps(extent: int, width: int, count: int) -> list[tuple[int, int]]:
-    """Return steps, each with how often it is taken, of ``count`` vectors or fewer.
+    """Return pairs of a step and how often it is taken; each step is at most ``count`` vectors.
 
-    The last has two vectors or more, of which one may lie over another, and ends with the loop.
+    The last step has two vectors or more, of which one may overlap another, and ends with the loop.
 
     >>> ragged_steps(72, 16, 4), ragged_steps(20, 16, 1), ragged_steps(515, 16, 4)
     ([(48, 1), (24, 1)], [(20, 1)], [(64, 7), (48, 1), (19, 1)])

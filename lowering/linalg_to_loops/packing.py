@@ -1,9 +1,9 @@
-"""One operand of a blocked contraction, copied sliver by sliver in the order of its use.
+"""Pack one operand of a blocked contraction, panel by panel, in the order of its use.
 
-A sliver is ``depth`` by ``columns``, row-major, its last columns zero where the operand ends. Where
-the sum has several loops there is one for each iteration of those before the last. Filters whose
-window lies behind the features are read in runs that take all of these loops at once (`runs`).
-What the contraction's body first does with each element alone, widening it, is done here.
+A panel is ``depth`` by ``columns``, row-major, with zero columns beyond the operand's end. Where
+the sum has several loops, a panel has one such slice for each iteration of the loops before the
+last. Filters that store the window after the features are read in runs over all of these loops
+(`runs`). Casts with which the contraction's body widens an element are done while packing.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from stepwell.lowering.linalg_to_loops.writer import Index, element_of, vector_t
 from stepwell.transforms.passes import fail
 
 STACK = 1 << 18
-"""Bytes that one block may have of scratch of each kind."""
+"""Bytes of stack that one block may use for scratch of each kind."""
 
 
 class Packing:
-    """Writes the copying of one operand."""
+    """Writes the packing of one operand."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class Packing:
         self.element = last or element_of(self.source.buffer)
         self.zero = self._zero()
         self.even = True
-        """Whether a sliver begins where the one before ends."""
+        """Whether a panel begins where the previous one ends."""
         self.outer: list[Index] = []
-        """Where the loops of the sum are that come before the last."""
+        """Indices of the loops of the sum before the last."""
         self.run = self._run()
-        """Where each column is one run of memory, though not along the last loop: that run."""
+        """The run of memory that each column is, where it is not contiguous along the last loop."""
 
     def _run(self) -> Run | None:
         loops = self.column, self.depth
@@ -73,7 +73,7 @@ class Packing:
         return run_of(self.source, self.depth, self.sums)
 
     def _zero(self) -> FloatAttr | IntegerAttr:
-        """Return what is packed beyond the edges."""
+        """Return the padding value beyond the operand's end."""
         kind = self.element
         if isinstance(kind, AnyFloat):
             return FloatAttr(0.0, kind)
@@ -82,7 +82,7 @@ class Packing:
         fail(self.op.op, f"elements of type {kind} are not packed")
 
     def rest(self) -> Block | None:
-        """Return the body as it is after the widening."""
+        """Return the body after the widening."""
         body = self.op.body
         if body is None or not self.widening:
             return body
@@ -101,11 +101,11 @@ class Packing:
         return new
 
     def size(self, depth: int) -> int:
-        """Return how many elements of each column are packed at once."""
+        """Return the number of elements of each column that are packed at once."""
         return prod(self._outer_sizes()) * depth
 
     def _outer_sizes(self) -> list[int]:
-        """Return how often the loops of the sum run that come before the last."""
+        """Return the extents of the loops of the sum before the last."""
         sizes = [size_of(self.op, k) for k in self.sums]
         if DYNAMIC_INDEX in sizes:
             fail(
@@ -116,7 +116,7 @@ class Packing:
         return sizes
 
     def allocate(self, depth: int) -> None:
-        """Make the scratch; afterwards ``access`` says where the innermost loop reads."""
+        """Allocate the scratch and set ``access`` to the innermost loop's read of it."""
         buffers, writer = self.nest.plan.buffers, self.nest.writer
         outer = [max(n, 1) for n in self._outer_sizes()]
         sums: list[AffineExpr] = [AffineDimExpr(k) for k in self.sums]
@@ -131,25 +131,25 @@ class Packing:
         self.access = Access(self.scratch, (*sums, *loops))
 
     def write(self, batch: list[Index], j: Index, k: Index, count: Index) -> None:
-        """Copy what the sliver at ``j`` needs of ``count`` iterations of the sum from ``k``."""
+        """Pack ``count`` iterations of the sum from ``k`` for the panel at ``j``."""
         self.begin(batch, j, k, count)
         self._around([])
 
     def begin(self, batch: list[Index], j: Index, k: Index, count: Index) -> None:
-        """Say what is copied next."""
+        """Set the part that is packed next."""
         self.batch, self.j, self.k, self.count = batch, j, k, count
         if self.run is not None:
             self.k, self.count = k * self.run.size, count * self.run.size
 
     @property
     def in_rows(self) -> bool:
-        """Whether all of a sliver's columns are there and lie side by side, in vectors."""
+        """Whether all columns of a panel exist and are contiguous, in vectors."""
         extent = self.nest.extents[0][self.column].number
         side_by_side = lanes_at(self.source, self.column, self.width) == self.width > 1
         return side_by_side and extent is not None and extent % self.columns == 0
 
     def copied(self, points: Sequence[Point]) -> dict[object, SSAValue]:
-        """Copy what the innermost loop needs at ``points``; return it by where it is read."""
+        """Pack the operand of the innermost loop at ``points``; return it keyed by its reads."""
         found: dict[object, SSAValue] = {}
         for point in points:
             if (key := self.nest.memory.key(self.access, point)) not in found:
@@ -162,7 +162,7 @@ class Packing:
         return found
 
     def write_few(self, batch: list[Index], k: Index, count: Index) -> None:
-        """Copy what all of few columns need of ``count`` iterations of a sum of one loop."""
+        """Pack ``count`` iterations of a sum of one loop, for all of a few columns."""
         self.batch, self.j, self.k = batch, Index(), k
 
         def row(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -173,7 +173,7 @@ class Packing:
         self.nest.writer.loop((Index(), count), 1, (), row, "k")
 
     def _around(self, outer: list[Index]) -> None:
-        """Open the loops of the sum before the last; copy what is inside."""
+        """Open the loops of the sum before the last; pack inside them."""
         if len(outer) < len(self.sums) and self.run is None:
             size = size_of(self.op, self.sums[len(outer)])
 
@@ -201,19 +201,19 @@ class Packing:
             self._edge(Index.of(self.columns))
 
     def _point(self, column: Index, k: Index, axis: int = -1, lanes: int = 0) -> Point:
-        """Return a place in the operand: column and k count from the sliver's beginning."""
+        """Return a point of the operand; ``column`` and ``k`` count from the panel's beginning."""
         return Point(self.place(self.batch, self.j + column, self.outer, self.k + k), axis, lanes)
 
     def place(
         self, batch: Sequence[Index], column: Index, outer: Sequence[Index], k: Index
     ) -> tuple[Index | None, ...]:
-        """Return where the loops are at an element of the operand."""
+        """Return the indices of all loops at an element of the operand."""
         before = (None,) * (self.column - len(batch))
         after = (None,) * (self.depth - len(self.sums) - self.column - 1)
         return (*batch, *before, column, *after, *(outer or (None,) * len(self.sums)), k)
 
     def _store(self, value: SSAValue, k: Index, column: Index) -> None:
-        """Write one element, or lanes, where the innermost loop reads it."""
+        """Store one element, or a vector, where the innermost loop reads it."""
         outer = self.outer
         if self.run is not None:
             outer = [self.nest.writer.divide(k, self.run.size, arith.RemUIOp)]
@@ -221,7 +221,7 @@ class Packing:
         self.nest.writer.store(value, self.scratch, [*outer, k, column])
 
     def _element(self, point: Point) -> SSAValue:
-        """Read one element, or lanes, and widen it."""
+        """Read one element, or a vector, and widen it."""
         value = self.nest.memory.read(self.source, point, {})
         for op in self.widening:
             kind = op.results[0].type
@@ -235,7 +235,7 @@ class Packing:
         return value
 
     def _rows(self) -> None:
-        """Copy row by row: the columns lie side by side."""
+        """Copy row by row: the columns are contiguous."""
         writer = self.nest.writer
 
         def row(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -249,7 +249,7 @@ class Packing:
         writer.loop((Index(), self.count), 1, (), row, "k")
 
     def _transposed(self, end: Index) -> None:
-        """Copy columns in squares, turned over in registers: each column lies along the sum."""
+        """Transpose columns that are contiguous along the sum through registers."""
         writer, width = self.nest.writer, self.width
 
         def column(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -269,7 +269,7 @@ class Packing:
         writer.loop((Index(), end), width, (), column, "j")
 
     def _edge(self, inside: Index) -> None:
-        """Copy ``inside`` columns, one after the other; the rest is zero."""
+        """Copy ``inside`` columns one by one; pad the rest with zeros."""
         writer = self.nest.writer
         if self.width > 1 and lanes_at(self.source, self.depth, self.width) == self.width:
             self._transposed_edge(inside)
@@ -297,7 +297,7 @@ class Packing:
         writer.loop((Index(), self.count), 1, (), row, "k")
 
     def _transposed_edge(self, inside: Index) -> None:
-        """Copy ``inside`` columns, in squares as far as these reach; the rest is zero."""
+        """Transpose ``inside`` columns through registers where whole blocks fit; pad with zeros."""
         writer = self.nest.writer
         empty = writer.splat(self.zero, self.width)
 
@@ -321,7 +321,7 @@ class Packing:
 
 
 def size_of(op: Structured, k: int) -> int:
-    """Return how often loop ``k`` runs, DYNAMIC_INDEX where no operand's type tells."""
+    """Return the extent of loop ``k``, DYNAMIC_INDEX where no operand's type has it."""
     here = AffineDimExpr(k)
     for access in op.inputs:
         if here in access.exprs and isinstance(access.buffer.type, MemRefType):
@@ -330,17 +330,17 @@ def size_of(op: Structured, k: int) -> int:
 
 
 def bits_of(kind: Attribute) -> int:
-    """Return how many bits an element of a packed operand has."""
+    """Return the bits of an element of a packed operand."""
     return kind.bitwidth if isinstance(kind, AnyFloat | IntegerType) else 64
 
 
 def bytes_of(kind: Attribute) -> int:
-    """Return how many bytes an element takes in scratch."""
+    """Return the bytes of an element in scratch."""
     return kind.bitwidth // 8 if isinstance(kind, AnyFloat | IntegerType) else 8
 
 
 def _widening(op: Structured, operand: int) -> list[Operation]:
-    """Return the casts that a body begins with, of this operand only."""
+    """Return the casts at the beginning of a body that widen this operand only."""
     found: list[Operation] = []
     if op.body is None:
         return found

@@ -1,7 +1,7 @@
-"""What the structured ops of one kernel have to do with each other.
+"""Plan the structured ops of one kernel as one nest.
 
-Fills are folded into the reductions they start; each buffer is classed by how its elements pass
-from one op to the next; the kernel's schedule is read and checked.
+Fills are folded into the reductions they initialise; each buffer is classified by how its elements
+pass from one op to the next; the kernel's schedule is read and checked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dim
 from stepwell.transforms.passes import fail
 
 RANGE = "kernel.range"
-"""On a kernel while its loops are written: the version that it is."""
+"""Attribute of a kernel while its loops are written: the range of sizes of this version."""
 
 
 @dataclass
@@ -31,30 +31,30 @@ class Buffer:
     """A memref that the ops of a kernel read or write."""
 
     alloc: memref.AllocOp | None = None
-    """Where it is scratch of this kernel."""
+    """Its allocation, where it is scratch of this kernel."""
     passed: bool = False
-    """Every access is to the one element that belongs to the shared iteration."""
+    """Whether every access is to the one element that belongs to the shared iteration."""
     last_writer: int = -1
     kept: tuple[int, ...] = ()
-    """The dimensions that the shared loops do not fix."""
+    """The dimensions that are not indexed by shared loops alone."""
     nontemporal: bool = False
-    """Whether to write it past the caches."""
+    """Whether to write it with nontemporal stores."""
 
 
 @dataclass
 class Schedule(Nesting):
-    """How the loops of a kernel nest, and which of its memory is written how."""
+    """How the loops of a kernel nest, and how its memory is written."""
 
     in_place: bool = False
-    """Whether an input may lie where an output does."""
+    """Whether an input may alias an output."""
     overwritten: frozenset[SSAValue] = frozenset()
-    """The inputs that may."""
+    """The inputs that may alias an output."""
     pairs: tuple[tuple[SSAValue, SSAValue], ...] = ()
-    """Each with the output that may lie there."""
+    """Pairs of an input and the output that may alias it."""
     nontemporal: frozenset[SSAValue] = frozenset()
-    """The destinations that are written past the caches."""
+    """The destinations that are written with nontemporal stores."""
     lengths: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
-    """The least and the greatest length of shared loops of which only the launch knows more."""
+    """The least and the greatest extent of shared loops whose extent is known at launch only."""
 
 
 @dataclass
@@ -65,11 +65,11 @@ class Plan:
     schedule: Schedule
     buffers: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
     edges: dict[SSAValue, Edges] = field(default_factory=dict[SSAValue, Edges])
-    """What stands for a buffer that is never made: an image within a border."""
+    """Virtual padding: the image that replaces each padded buffer, which is never allocated."""
 
     @property
     def first(self) -> Structured:
-        """The op that tells of the shared loops."""
+        """The op that defines the shared loops."""
         return self.ops[0]
 
     @property
@@ -81,7 +81,7 @@ class Plan:
     def may_repeat(self, op: Structured) -> bool:
         """Whether iterations of a loop of ``op`` alone may run twice, one after the other.
 
-        It reads nothing that it overwrites, and what it writes does not go past the caches.
+        It reads nothing that it overwrites, and its stores are not nontemporal.
         """
         written = {access.buffer for access in op.outputs}
         read = {access.buffer for access in op.inputs} | set(_used_by_body(op))
@@ -93,10 +93,10 @@ class Plan:
 
     @property
     def repeatable(self) -> bool:
-        """Whether an iteration may run twice, even at the same time.
+        """Whether an iteration may run twice, even concurrently.
 
-        Nothing that it overwrites is read before but to be left as it is, and nothing in memory is
-        written by two ops.
+        An element that it overwrites is read only to be kept unchanged, and no two ops write the
+        same buffer.
         """
         written = [
             access.buffer
@@ -115,7 +115,7 @@ class Plan:
         )
 
     def _only_keeps(self) -> bool:
-        """Whether what is overwritten is only read to be chosen again for the same place."""
+        """Whether each overwritten element is read only to be selected again for the same place."""
         pairs = self.schedule.pairs
         return bool(pairs) and all(
             self._is_kept(input, output) for input, output in pairs if self._reads(input)
@@ -126,7 +126,7 @@ class Plan:
         return any(b is buffer for b in read) or any(buffer in _used_by_body(o) for o in self.ops)
 
     def _is_kept(self, input: SSAValue, output: SSAValue) -> bool:
-        """Whether one op alone reads ``input``, and ``output`` gets that or something else."""
+        """Whether one op alone reads ``input``, to select between its element and another."""
         readers = [op for op in self.ops if any(a.buffer is input for a in op.inputs)]
         inside = any(input in _used_by_body(op) or output in _used_by_body(op) for op in self.ops)
         if len(readers) != 1 or inside or self._reads(output):
@@ -155,7 +155,7 @@ class Plan:
 
 
 def read_schedule(function: kernel.FuncOp) -> Schedule:
-    """Read the levels of a kernel and what is known of its memory."""
+    """Read the levels of a kernel and the attributes that describe its memory."""
     if (levels := schedule_of(function)) is None:
         nesting = nesting_of(function)
     else:
@@ -179,10 +179,10 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
 
 
 def make_plan(ops: Sequence[Structured], schedule: Schedule, foreign: set[SSAValue]) -> Plan:
-    """Plan one run of ops; ``foreign`` are buffers that something else touches too."""
+    """Plan one run of ops; ``foreign`` are buffers that other code touches too."""
     kept, edges = take_edges(ops)
     plan = Plan(_fold_fills(kept), schedule, edges=edges)
-    if schedule.blocks or schedule.stream[0]:  # whose loops count from where a block begins
+    if schedule.blocks or schedule.stream[0]:  # their loops count from the beginning of a block
         for op in plan.ops:
             op.within = {}
     for op in plan.ops:
@@ -222,7 +222,7 @@ def _class_buffer(
     shared: int,
     whole: bool,
 ) -> None:
-    """Decide which of its elements a shared iteration sees."""
+    """Decide which elements of a buffer a shared iteration touches."""
     first = found[0][1].exprs
     alike = all(access.exprs == first for _, access in found)
     inner = any(k >= shared for k in dims_of(first))
@@ -246,14 +246,14 @@ def _class_buffer(
 
 
 def _used_by_body(op: Structured) -> list[SSAValue]:
-    """Return the buffers that a body reads by itself, as a gather does."""
+    """Return the buffers that a body loads from, as a gather does."""
     if op.body is None:
         return []
     return [v for o in op.body.walk() for v in o.operands if isinstance(o, memref.LoadOp)]
 
 
 def _fold_fills(ops: Sequence[Structured]) -> list[Structured]:
-    """Drop each fill whose every element is next taken as the start of a computation."""
+    """Drop each fill whose every element is next the initial value of a computation."""
     kept: list[Structured] = []
     for i, op in enumerate(ops):
         if op.value is None or not _fold_into_next(op, ops[i + 1 :]):

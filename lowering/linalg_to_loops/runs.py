@@ -1,7 +1,7 @@
-"""Operands of a sum of several loops whose elements lie in one run for each column.
+"""Operands of a sum over several loops in which each column is one run of memory.
 
-So do most filters: window behind feature. The last loop of the sum is cut into parts, so a part is
-a run of memory too if that loop's axis is the first of those that are summed over.
+Most filters are stored features-first, window last. Since the feature loop, the last of the sum, is
+the one that is split, each part is contiguous if its axis comes first among the summed axes.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from stepwell.lowering.linalg_to_loops.writer import Writer
 
 @dataclass(frozen=True)
 class Run:
-    """How the loops of a sum lie in an operand, from the axis of the last loop on."""
+    """The run of a column: the axes of an operand from that of the last loop on."""
 
     axis: int
     size: int
     """Elements for each iteration of the last loop."""
     place: AffineExpr
-    """Which of these the loops before the last one are at."""
+    """The position within these elements, as a function of the loops before the last one."""
 
     def flat(self, writer: Writer, source: Access) -> Access:
-        """Return ``source`` with one axis for the run, read at the last loop."""
+        """Return ``source`` with its run flattened to one axis, indexed by the last loop."""
         kind = source.buffer.type
         assert isinstance(kind, MemRefType)
         shape = kind.get_shape()
@@ -63,7 +63,7 @@ class Run:
 
 
 def run_of(source: Access, depth: int, sums: Sequence[int]) -> Run | None:
-    """Return the run that ``sums`` and, before them in memory, loop ``depth`` read; or None."""
+    """Return the run that ``sums`` and, outside of them in memory, loop ``depth`` read; or None."""
     if AffineDimExpr(depth) not in source.exprs or not isinstance(source.buffer.type, MemRefType):
         return None
     axis = source.exprs.index(AffineDimExpr(depth))
@@ -85,7 +85,7 @@ def run_of(source: Access, depth: int, sums: Sequence[int]) -> Run | None:
 
 
 def _lies_together(buffer: SSAValue, axis: int) -> bool:
-    """Whether nothing lies between the elements of the axes from ``axis`` on."""
+    """Whether the axes from ``axis`` on are contiguous."""
     assert isinstance(buffer.type, MemRefType)
     if isinstance(buffer.type.layout, NoneAttr):
         return True

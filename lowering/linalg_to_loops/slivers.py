@@ -1,8 +1,8 @@
-"""A kernel that lays an operand out in slivers, for contractions to read from end to end.
+"""A kernel that copies an operand into panels, which contractions then read sequentially.
 
-It is one copy whose destination is read at ``column floordiv width`` and, last, ``column mod
-width``; a fill before it gives what lies beyond the last column. Each sliver is written by one
-parallel iteration, the way `packing` copies one within a block.
+It is one copy whose destination is indexed by ``column floordiv width`` and, last, ``column mod
+width``; a fill before it sets the padding beyond the last column. Each panel is written by one
+parallel iteration, as `packing` writes one within a block.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from stepwell.transforms.passes import fail
 
 
 def lays_out(run: Sequence[Structured]) -> bool:
-    """Whether these ops only lay one operand out in slivers."""
+    """Whether these ops only copy one operand into panels."""
     copy = run[-1]
     before = [op for op in run[:-1] if op.value is None or not _same(op, copy)]
     return not before and len(run) <= 2 and len(copy.outputs) == 1 and _column(copy) is not None
@@ -32,7 +32,7 @@ def _same(fill: Structured, copy: Structured) -> bool:
 
 
 def _column(copy: Structured) -> int | None:
-    """Return the loop whose neighbours lie side by side in the slivers."""
+    """Return the loop whose neighbours are contiguous in the panels."""
     (target,) = copy.outputs
     loops = range(len(copy.reductions))
     return next((k for k in loops if in_slivers(target.exprs, k) is not None), None)
@@ -72,7 +72,7 @@ class Slivers(Nest):
 
 
 class _Copying(Packing):
-    """Copies into slivers that stay."""
+    """Packs into panels that outlive the kernel."""
 
     def __init__(self, nest: Slivers, op: Structured, column: int, columns: int) -> None:
         super().__init__(nest, op, 0, column, range(column + 1, len(op.reductions)), columns)
@@ -80,10 +80,10 @@ class _Copying(Packing):
         self.scratch = self.target.buffer
 
     def _run(self) -> None:
-        """Return None: what lies in runs is told so by the kernel's loops."""
+        """Return None: the kernel's own loops describe runs."""
 
     def copy(self, at: list[Index]) -> None:
-        """Copy the sliver that begins at these places in the loops up to the columns'."""
+        """Copy the panel whose first column is the last of the indices ``at``."""
         self.write(at[:-1], at[-1], Index(), self.nest.extents[0][self.depth])
 
     def _store(self, value: SSAValue, k: Index, column: Index) -> None:
@@ -106,7 +106,7 @@ def _check(plan: Plan, copy: Structured, column: int, columns: int) -> None:
 
 
 def _only_casts(body: Block | None) -> bool:
-    """Whether a body hands on its first argument, cast at most."""
+    """Whether a body yields its first argument, at most cast."""
     if body is None:
         return True
     value: SSAValue = body.args[0]

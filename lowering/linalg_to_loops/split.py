@@ -1,7 +1,7 @@
-"""Full reductions cut into equal runs, so that several threads can work on one result.
+"""Full reductions split into equal runs, so that several threads can work on one result.
 
-The number of runs is written in the kernel and the partial results are combined in order, so the
-result does not depend on the number of threads.
+The number of runs is an attribute of the kernel and the partial results are combined in order, so
+the result does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 
 LENGTH = 1 << 14
-"""So many elements are worth a run of their own."""
+"""Elements that make a run of their own worthwhile."""
 GUESS = 512
-"""How long a loop is thought to be where only the run knows."""
+"""Assumed extent of a loop whose extent is known at run time only."""
 
 
 def write_split(writer: Writer, plan: Plan) -> None:
-    """Write every op of a kernel whose sums are cut into parts; ops without loops run once."""
+    """Write every op of a kernel whose sums are split into runs; ops without loops run once."""
     nest = Nest(writer, plan)
     nest.prepare()
     nest.memory.open([Point(())])
@@ -39,7 +39,7 @@ def write_split(writer: Writer, plan: Plan) -> None:
 
 
 def _write_runs(nest: Nest, op: Structured) -> None:
-    """Write one full reduction: the runs side by side, then their results in order."""
+    """Write one full reduction: the runs in parallel, then their results in order."""
     writer, most = nest.writer, nest.plan.schedule.split
     point = Point((None,) * len(op.reductions))
     combiners = [nest.combiner(op, k) for k in op.carried]
@@ -77,14 +77,14 @@ def _write_runs(nest: Nest, op: Structured) -> None:
 
 
 def _longest(extents: Sequence[Index], units: Sequence[int]) -> int:
-    """Return which loop to cut: that with the most parts, each of which fills its vectors."""
+    """Return the loop to split: the one with the most parts that fill its vectors."""
     sizes = [GUESS if extent.number is None else extent.number for extent in extents]
     parts = [size // unit for size, unit in zip(sizes, units, strict=True)]
     return parts.index(max(parts))
 
 
 def _runs(writer: Writer, extents: Sequence[Index], most: int) -> Index:
-    """Return the number of runs: fewer where only the run knows how little there is to do."""
+    """Return the number of runs: fewer where the launch finds that there is little work."""
     if all(extent.number is not None for extent in extents):
         return Index.of(most)
     total = Index.of(1)

@@ -1,8 +1,7 @@
-"""Operands that lie across the vectors of a register tile, read in squares turned in registers.
+"""Transpose operands that cross the vectors of a register tile through registers.
 
-A tile of as many rows as a vector has lanes reads such an operand row by row of what lies side
-by side, one vector for each lane, and turns the square over; without this every lane would be
-loaded alone.
+A tile with as many rows as a vector has lanes reads such an operand in contiguous vectors, one for
+each lane, and transposes the block; otherwise every lane would be loaded alone.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from stepwell.lowering.linalg_to_loops.writer import Writer
 def read_squares(
     memory: Memory, access: Access, points: Sequence[Point], row: int, cache: dict[object, SSAValue]
 ) -> None:
-    """Read ``access`` at all of ``points`` at once, into ``cache``, if that is done in squares."""
+    """Read ``access`` at ``points`` into ``cache``, if it is to be transposed through registers."""
     first = points[0]
     width = first.width
     if width < 2 or not 0 <= row != first.axis or row >= len(first.indices):

@@ -1,11 +1,10 @@
-"""Contractions of few rows that wait for one large operand, read in place and only once.
+"""Skinny contractions: few rows and one large operand, which is read in place and only once.
 
-The operand that varies with the columns is read a few of its rows at a time along a stretch of
-columns, so that memory is asked for few long runs, not for many short ones; the sums of the
-stretch wait in scratch meanwhile. What several rows of the other operand have to do with these is
-copied beside each other before, and widened, for it is read once for each tile of the stretch.
-Each stretch is one parallel iteration. The ops after the contraction see the sums once they are
-whole. With `prefetch` each step asks for what the next part reads at the same place.
+The operand that varies with the columns is read a few of its rows at a time along a strip of
+columns, so that memory serves few long runs instead of many short ones; the sums of the strip wait
+in scratch. The matching slice of the row operand is packed and widened first, because every tile of
+the strip reads it. Each strip is one parallel iteration. The epilogue runs once the sums are
+complete. With `prefetch` each step prefetches the same place of the next part.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer, eleme
 
 
 class Streamed(Nest):
-    """Writes the loops of a plan whose operand is read in stretches."""
+    """Writes the loops of a plan that reads an operand in column strips."""
 
     def __init__(self, writer: Writer, plan: Plan) -> None:
         super().__init__(writer, plan)
@@ -38,17 +37,17 @@ class Streamed(Nest):
         self.columns, self.deep = plan.schedule.stream
         self.tile_rows, self.vectors = plan.schedule.tile
         self.part: tuple[Index, Index] = (Index(), Index())
-        """The part of the sum at hand, from 0."""
+        """The current part of the sum, counted from 0."""
         self.since = Index()
-        """Where in the sum it begins."""
+        """The index of the sum at which the part begins."""
         self.following = Index(), Index()
-        """Where the next part begins: in the sum, and by how many columns further on."""
+        """The beginning of the next part: its index of the sum, and its distance in columns."""
         self.batch: list[Index] = []
         self.packing: Packing | None = None
         self.micro = self.sum
 
     def prepare(self) -> None:
-        """Find the extents."""
+        """Compute the extents."""
         super().prepare()
         rows = self.extents[0][self.row].number
         assert rows is not None
@@ -56,10 +55,10 @@ class Streamed(Nest):
         self.micro = self._micro()
 
     def _micro(self) -> Structured:
-        """Return the contraction as the innermost loop sees it.
+        """Return the contraction as the innermost loop computes it.
 
-        Its place in the sum counts from the part's first; a further loop, which never runs, says
-        where that is.
+        Its index of the sum counts from the part's first; an additional loop, which is never
+        written, stands for the offset of the part.
         """
         loops = len(self.sum.reductions)
         dims: list[AffineExpr] = [AffineDimExpr(k) for k in range(loops)]
@@ -79,11 +78,11 @@ class Streamed(Nest):
         return micro
 
     def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
-        """Return the range of a loop: of the sum, the part at hand."""
+        """Return the range of a loop; within the sum, the current part."""
         return self.part if op is self.micro and k == self.depth else super().bounds(op, k)
 
     def known(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
-        """Ask for the lines that the next part reads where this one is."""
+        """Prefetch the lines that the next part reads at the same place."""
         if op is self.micro and self.plan.schedule.prefetch and points[0].width > 1:
             _, by_columns = roles_of(self.sum, self.row, self.column)
             indices = [index or Index() for index in points[0].indices]
@@ -119,7 +118,7 @@ class Streamed(Nest):
             self.writer.loop((Index(), self.extents[0][k]), self.columns, (), body, "j")
 
     def _stretch(self, columns: tuple[Index, Index]) -> None:
-        """Write one stretch: its sums begun, then part by part, then handed on."""
+        """Write one strip: initialise its sums, add part by part, write the epilogue."""
         element = element_of(self.sum.outputs[0].buffer)
         sums = memref.AllocaOp.get(element, 64, [max(self.rows, 1) * self.columns])
         self.sums = self.writer.result(sums, "sums")
@@ -142,7 +141,7 @@ class Streamed(Nest):
         self._hand_on(columns)
 
     def _part(self, columns: tuple[Index, Index], start: Index, count: Index) -> None:
-        """Write what adds ``count`` terms from ``start`` on to the sums of the stretch."""
+        """Write the code that adds ``count`` terms from ``start`` on to the sums of the strip."""
         self.since, self.part = start, (Index(), count)
         if self.plan.schedule.prefetch:
             extent = self.extents[self.plan.ops.index(self.sum)][self.depth]
@@ -168,15 +167,15 @@ class Streamed(Nest):
         self.writer.sweep((Index(), count), [width, 1] if width > 1 else [1], (), begin, "j")
 
     def _place(self, row: Index, column: Index, lanes: int) -> list[Index]:
-        """Return where a sum waits; columns count from the stretch's first.
+        """Return the place of a sum in scratch; columns count from the strip's first.
 
-        What a tile wants lies together: rows that lie apart by a power of two throw each other
-        out of the first cache.
+        The sums of a tile are contiguous: rows at a power-of-two distance would evict each other
+        from the L1 cache.
         """
         return [column * self.rows + row * max(lanes, 1)]
 
     def _across(self, columns: tuple[Index, Index]) -> None:
-        """Write the walk along the stretch that adds one part to its sums."""
+        """Write the walk along the strip that adds one part to its sums."""
         width = self.sum.width
         left = [self.rows % self.tile_rows] if self.rows % self.tile_rows else []
 
@@ -192,7 +191,7 @@ class Streamed(Nest):
         self.writer.sweep(columns, steps, (), tiles, NAMES[self.column % 6])
 
     def _tile(self, i: Index, rows: int, j: Index, at: Index, size: int) -> None:
-        """Add a part to the sums of ``size`` columns from ``j``, which wait from ``at``."""
+        """Add a part to the sums of ``size`` columns from ``j``, at ``at`` in scratch."""
         width = self.sum.width if size >= self.sum.width > 1 else 0
         columns = range(0, size, width or 1)
         axis = self.column if width else -1
@@ -207,7 +206,7 @@ class Streamed(Nest):
             self.writer.store(value, self.sums, place)
 
     def _hand_on(self, columns: tuple[Index, Index]) -> None:
-        """Write the ops after the contraction, from where the sums wait."""
+        """Write the epilogue, which loads the sums from scratch."""
         width = self.sum.width
 
         def row(i: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -224,7 +223,7 @@ class Streamed(Nest):
         self.writer.loop((Index(), Index.of(self.rows)), 1, (), row, "i")
 
     def _finish(self, point: Point, total: SSAValue) -> None:
-        """Write every op at ``point``, the contraction being its ``total``."""
+        """Write every op at ``point``, with ``total`` as the result of the contraction."""
         self.memory.open([point])
         outer = self.writer.location
         for op in self.plan.ops:

@@ -1,4 +1,4 @@
-"""What a linalg op says about its loops: iterators, accesses, combiners, its schedule."""
+"""The loops of a linalg op: iterators, accesses, combiners, its schedule."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ class Structured:
 
     op: Operation
     reductions: tuple[bool, ...]
-    """Of each iterator, whether it is a reduction."""
+    """For each iterator, whether it is a reduction."""
     inputs: tuple[Access, ...]
     outputs: tuple[Access, ...]
     body: Block | None
     """None where the one output is the one input, or ``value``."""
     value: SSAValue | None = None
-    """What a fill fills with."""
+    """The value that a fill writes."""
     axis: int = -1
     """The vectorised iterator."""
     width: int = 1
     interleave: int = 1
     initial: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
-    """The scalar each output was filled with before, where that fill is folded in."""
+    """The scalar that fills each output before this op, where that fill is folded in."""
     within: dict[int, tuple[Index, Index]] = field(default_factory=dict[int, tuple[Index, Index]])
-    """The part of each loop outside of which nothing changes, where there is one."""
+    """The part of each loop outside of which the op changes nothing, where there is one."""
 
     def parallel_after(self, shared: int) -> list[int]:
         """Return the parallel iterators that are not among the first ``shared``."""
@@ -66,21 +66,21 @@ class Structured:
 
     @property
     def carried(self) -> list[int]:
-        """The outputs that stand still while the reduction loops run."""
+        """The outputs whose element is the same in all iterations of the reduction loops."""
         reduced = self.reduced
         if not reduced:
             return []
         return [i for i, o in enumerate(self.outputs) if not dims_of(o.exprs) & set(reduced)]
 
     def argument(self, output: int) -> SSAValue | None:
-        """Return the body's argument that holds the present value of an output, where used."""
+        """Return the body's argument that holds the old value of an output, where used."""
         if self.body is None:
             return None
         arg = self.body.args[len(self.inputs) + output]
         return arg if arg.first_use is not None else None
 
     def combiner(self, output: int) -> Combiner | None:
-        """Return how ``output`` joins what it has with what is new, if that needs no order."""
+        """Return the associative op with which ``output`` accumulates, if there is one."""
         arg = self.argument(output)
         if self.body is None or arg is None or not arg.has_one_use():
             return None
@@ -95,7 +95,7 @@ class Structured:
         return COMBINERS.get(type(owner)) if arg in owner.operands else None
 
     def name(self, output: int) -> str | None:
-        """Return what the running value of an output is called."""
+        """Return the name of an output's accumulator."""
         arg = self.argument(output)
         return (arg.name_hint if arg is not None else None) or self.outputs[output].buffer.name_hint
 
@@ -111,7 +111,7 @@ def dims_of(exprs: Sequence[AffineExpr]) -> set[int]:
 
 
 def coefficient(expr: AffineExpr, dim: int) -> int | None:
-    """Return by how much ``expr`` grows with iterator ``dim``; None where that varies."""
+    """Return the increment of ``expr`` with iterator ``dim``; None where that varies."""
     match expr:
         case AffineDimExpr():
             return int(expr.position == dim)

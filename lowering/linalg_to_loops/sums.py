@@ -1,13 +1,14 @@
-"""Sums in scalar code become sums of vectors.
+"""Vectorise reductions in scalar code.
 
 Before:  %s = scf.for %k = %a to %b iter_args(%acc = %s0) {
            %v = memref.load %x[%i, %k] ... arith.addf %acc, %v } {kernel.simd = 8}
 After:   %p:2 = scf.for %k = %a to %m step 16 ... two vectors of eight
          %q = scf.for %k = %m to %n step 8 ... their sum
          %r = arith.addf %s0, vector.reduction <add>, %q
-         %s = scf.for %k = %n to %b iter_args(%acc = %r) { what is left, one by one }
+         %s = scf.for %k = %n to %b iter_args(%acc = %r) { the tail, one by one }
 
-A loop that reads anything but neighbours, or computes what vectors do not, stays as it is.
+A loop that reads elements that are not contiguous, or has ops without a vector form, stays as it
+is.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from stepwell.lowering.linalg_to_loops.writer import vector_type
 INDEX = IndexType()
 
 ABREAST = 2
-"""So many vectors are added up at once: an addition takes several cycles."""
+"""Vectors of accumulators, which hide the latency of an addition."""
 
 _COMBINED: Mapping[type[Operation], tuple[str, float]] = {
     arith.AddfOp: ("add", -0.0),
@@ -37,12 +38,12 @@ _COMBINED: Mapping[type[Operation], tuple[str, float]] = {
     arith.MaxnumfOp: ("maxnumf", -inf),
     arith.MinnumfOp: ("minnumf", inf),
 }
-"""What adds up, as vector.reduction calls it, and what changes nothing there."""
+"""The combining ops, with their names in vector.reduction and their identities."""
 LANEWISE = (*_COMBINED, arith.SubfOp, arith.DivfOp, arith.NegfOp, math.SqrtOp, math.AbsFOp)
 
 
 def vectorise_sums(block: Block) -> None:
-    """Rewrite the loops of ``block``, and those inside of them, that ask for vectors."""
+    """Rewrite each loop of ``block``, nested ones too, that has the attribute `kernel.simd`."""
     for op in list(block.ops):
         for region in op.regions:
             for inner in region.blocks:
@@ -53,7 +54,7 @@ def vectorise_sums(block: Block) -> None:
 
 
 def _is_sum(loop: scf.ForOp) -> bool:
-    """Whether a loop adds up floats of one type, and reads neighbours alone."""
+    """Whether a loop accumulates floats of one type and reads contiguous elements only."""
     body = loop.body.block
     *ops, last = body.ops
     types = {a.type for a in body.args[1:]}
@@ -69,7 +70,7 @@ def _is_sum(loop: scf.ForOp) -> bool:
 
 
 def _fits(op: Operation, loop: scf.ForOp, element: AnyFloat) -> bool:
-    """Whether an op of a body can be had for several iterations at once."""
+    """Whether an op of a body has a vector form over several iterations."""
     if isinstance(op, memref.LoadOp):
         steps = [step_of(v, loop) for v in op.indices]
         if op.results[0].type != element or any(steps[:-1]):
@@ -81,7 +82,7 @@ def _fits(op: Operation, loop: scf.ForOp, element: AnyFloat) -> bool:
 
 
 def step_of(value: SSAValue, loop: scf.ForOp) -> int | None:
-    """Return by how much an index grows with that of a loop around; None where unknown."""
+    """Return the stride of an index in an enclosing loop; None where unknown."""
     if value is loop.body.block.args[0]:
         return 1
     match value.owner:
@@ -99,14 +100,14 @@ def step_of(value: SSAValue, loop: scf.ForOp) -> int | None:
 
 
 def is_dense(buffer: SSAValue) -> bool:
-    """Whether elements that follow each other along the last axis are neighbours."""
+    """Whether the last axis of a buffer is contiguous."""
     assert isinstance(buffer.type, MemRefType)
     strides = buffer.type.get_strides()
     return strides is not None and strides[-1] == 1
 
 
 def _is_short(loop: scf.ForOp, lanes: int) -> bool:
-    """Whether a loop is known to run less often than a vector has lanes."""
+    """Whether a loop has fewer iterations than a vector has lanes."""
     low, high = (_number(v) for v in (loop.lb, loop.ub))
     return high is not None and high - (low or 0) < lanes
 
@@ -120,7 +121,7 @@ def _number(value: SSAValue) -> int | None:
 
 
 class _Sum:
-    """Writes one loop anew, before it."""
+    """Writes a vectorised copy of a loop before it."""
 
     def __init__(self, loop: scf.ForOp, lanes: int) -> None:
         self.loop, self.lanes = loop, lanes
@@ -132,7 +133,7 @@ class _Sum:
         self.at: Operation | None = loop
 
     def put(self, op: Operation, hint: str | None = None) -> SSAValue:
-        """Write an op; return its first result."""
+        """Insert an op; return its first result."""
         op.location = self.loop.location
         if self.at is None:
             self.block.add_op(op)
@@ -143,11 +144,11 @@ class _Sum:
         return op.results[0]
 
     def index(self, number: int) -> SSAValue:
-        """Write a constant."""
+        """Insert an index constant."""
         return self.put(arith.ConstantOp(IntegerAttr(number, INDEX)))
 
     def write(self) -> None:
-        """Write vectors two by two, then one by one; the loop adds what is left."""
+        """Write a loop of two vectors, one of single vectors; the scalar loop takes the tail."""
         loop, lanes = self.loop, self.lanes
         fast = arith.FastMathFlagsAttr("none")
         starts = [self._splat(v) for v in self.ends]
@@ -184,7 +185,7 @@ class _Sum:
         return self.put(vector.BroadcastOp(value, vector_type(value.type, self.lanes)))
 
     def _whole(self, low: SSAValue, high: SSAValue, step: int) -> SSAValue:
-        """Return how far whole steps reach; ``low`` or less where there is none."""
+        """Return the end of the whole steps from ``low``, which is ``low`` or less without any."""
         away = self.put(arith.SubiOp(high, low))
         size = self.index(step)
         times = self.put(arith.DivSIOp(away, size))
@@ -211,7 +212,7 @@ class _Sum:
         return loop.results
 
     def put_end(self, op: Operation) -> None:
-        """End the block that is being written."""
+        """Append the terminator of the current block."""
         op.location = self.loop.location
         self.block.add_op(op)
 
@@ -244,7 +245,7 @@ class _Sum:
 
 
 def _like(value: SSAValue, a: SSAValue, b: SSAValue) -> Operation:
-    """Return the op that adds up ``value``, of two others."""
+    """Return the op that accumulates ``value``, applied to two other operands."""
     op = value.owner
     assert isinstance(op, Operation)
     return op.create(operands=[a, b], result_types=[a.type], properties=op.properties)

@@ -1,9 +1,9 @@
-"""The register tiles of a blocked contraction: down the rows of a block, a sliver wide.
+"""The register tiles of a blocked contraction: down the rows of a block, one panel wide.
 
-The rows that are left over make a smaller tile where their number is known; else, and for columns,
-tiles at an edge are computed whole, from packed zeros and from the last row over again, and only
-what is inside is handed on. Where the sum comes in parts, what a tile has so far waits in scratch;
-the ops after the contraction see the registers of the last part.
+The tail of rows is a smaller tile where their number is known. Otherwise, and for columns, tiles at
+the edge are computed whole, from packed zeros and repetitions of the last row, and only the part
+inside is stored. Where the sum comes in parts, the partial sums of a tile wait in scratch; the
+epilogue reads the registers of the last part.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer, eleme
 
 @dataclass(frozen=True)
 class Sliver:
-    """What one walk down the rows of a block computes."""
+    """One walk down the rows of a block: a panel and a part of the sum."""
 
     batch: list[Index]
-    """Where the loops are that no block cuts."""
+    """Indices of the loops that no block splits."""
     ranges: dict[int, tuple[Index, Index]]
-    """The block."""
+    """The block: the range of each loop."""
     j: Index
     """The first column."""
     k: Index
-    """Where the part of the sum begins."""
+    """The beginning of the part of the sum."""
     extent: Index | None
-    """Where the whole sum ends, if it comes in parts."""
+    """The end of the whole sum, if it comes in parts."""
 
 
 class Tiles(Nest):
-    """Writes the tiles of a plan whose sum is taken in steps."""
+    """Writes the tiles of a plan whose sum is taken in parts."""
 
     def __init__(self, writer: Writer, plan: Plan) -> None:
         super().__init__(writer, plan)
@@ -66,11 +66,11 @@ class Tiles(Nest):
         tile_rows, vectors = plan.schedule.tile
         self.rows, self.columns = tile_rows, vectors * self.sum.width
         self.part: tuple[Index, Index] = (Index(), Index())
-        """The part of the sum at hand, from 0, in steps of the innermost loop."""
+        """The current part of the sum, counted from 0, in steps of the innermost loop."""
         self.count = Index()
-        """How much of the sum that is."""
+        """The terms of the sum in that part."""
         self.offsets: SSAValue | None = None
-        """Where it lies what each column has too much in its sums, where 128 was added to rows."""
+        """Buffer of per-column corrections for the bias of 128 that is added to rows."""
         streamed, packed = roles_of(self.sum, self.first, self.column)
         self.along = self.column in dims_of(self.sum.inputs[streamed].exprs)
         """Whether the operand read in place varies with the columns too, and ends where they do."""
@@ -80,7 +80,7 @@ class Tiles(Nest):
         self.packing: Packing | None = None
         self.row_packing: Packing | None = None
         self.words: DotPacking | None = None
-        """What packs the operand of the columns as words."""
+        """The packing of the column operand as words."""
         if plan.schedule.dots:
             self._pack_words(streamed, packed)
         elif self.slivers is None or self.slivers[1] != self.columns:
@@ -96,26 +96,26 @@ class Tiles(Nest):
         if plan.schedule.prefetch and self.packing is not None:
             self.fetching = Fetching(self.packing, self.deep)
         self.copying = False
-        """Whether the innermost loop packs what it reads."""
+        """Whether the innermost loop packs its operand."""
 
     @cached_property
     def long(self) -> bool:
-        """Whether the sums of a tile wait for a loop over what follows them."""
+        """Whether the sums of a tile wait in scratch for a loop over the epilogue."""
         after = [op for op in self.plan.ops if op is not self.sum]
         return is_long(after, self.rows * self.columns // self.sum.width)
 
     @property
     def packs_first(self) -> bool:
-        """Whether the first tile of a block packs, there being no other before."""
+        """Whether the first tile of a block packs while it computes."""
         packing = self.packing if self.plan.schedule.pack_first else None
         return packing is not None and packing.in_rows and not self.along
 
     def _micro(self, streamed: int, packed: int) -> Structured:
-        """Return the contraction as the innermost loop sees it.
+        """Return the contraction as the innermost loop computes it.
 
-        Its column counts from the sliver's first, its place in the sum from the part's first;
-        further loops, which never run, say where in the whole sum that part begins, which sliver
-        is at hand, and which its first column is.
+        Its column counts from the panel's first, its index of the sum from the part's first.
+        Additional loops, which are never written, stand for the offset of the part, the number of
+        the panel, and the panel's first column.
         """
         loops = len(self.sum.reductions)
         dims: list[AffineExpr] = [AffineDimExpr(k) for k in range(loops)]
@@ -128,7 +128,7 @@ class Tiles(Nest):
 
         inputs[streamed] = Access(inputs[streamed].buffer, tuple(moved(streamed)))
         if self.packing is not None:
-            # where the packed operand lies is known once its scratch is there
+            # the packed operand's access is known once its scratch is allocated
             return replace(self.product, inputs=tuple(inputs))
         assert self.slivers is not None
         exprs = moved(packed)
@@ -137,7 +137,7 @@ class Tiles(Nest):
         return replace(self.product, inputs=tuple(inputs))
 
     def _pack_words(self, streamed: int, packed: int) -> None:
-        """Say that both operands are packed as words."""
+        """Pack both operands as words."""
         self.product = dot_body(self.sum, self.plan.schedule, streamed)
         sums = self.sum.reduced
         self.packing = self.words = DotPacking(
@@ -156,7 +156,7 @@ class Tiles(Nest):
         )
 
     def _pack_rows(self, streamed: int) -> Packing:
-        """Return what copies the rows of a block, for which rows stand where columns do."""
+        """Return the packing of the rows of a block; rows take the place of columns."""
         width, rows = self.sum.width, self.sizes[-2]
         columns = -(-rows // width) * width
         packing = Packing(self, self.product, streamed, self.row, self.sum.reduced, columns)
@@ -164,13 +164,13 @@ class Tiles(Nest):
         return packing
 
     def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
-        """Return the range of a loop: of the sum, the part at hand."""
+        """Return the range of a loop; within the sum, the current part."""
         if op is self.micro:
             return self.part if k == self.depth else super().bounds(self.sum, k)
         return super().bounds(op, k)
 
     def known(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
-        """Return what is packed right now, at each step of the innermost loop."""
+        """Return the operands that a step of the innermost loop packs, and prefetch."""
         if op is not self.micro:
             return {}
         if self.fetching is not None:
@@ -180,7 +180,7 @@ class Tiles(Nest):
     # tiles
 
     def _down(self, at: Sliver, outer: list[Index]) -> None:
-        """Write the loop of tiles down the rows, inside those over what comes before the rows."""
+        """Write the loop of tiles down the rows, inside the loops before the rows."""
         k = self.first + len(outer)
         if k < self.row:
 
@@ -219,14 +219,14 @@ class Tiles(Nest):
             self._whole_tile(at, start, rows)
 
     def _point(self, at: Sliver, row: list[Index], column: Index, lanes: int) -> Point:
-        """Return a place as the innermost loop sees it, ``column`` counting from the sliver's."""
+        """Return a point of the innermost loop; ``column`` counts from the panel's first."""
         sums = (None,) * len(self.sum.reduced)
         number = self.writer.divide(at.j, self.columns, arith.DivUIOp) if self.slivers else None
         indices = (*at.batch, *row, column, *sums, at.k, number, at.j)
         return Point(indices, self.column if lanes else -1, lanes)
 
     def _strips(self, at: Sliver, start: list[Index], rows: int, end: Index) -> None:
-        """Write a tile of fewer columns than are in a sliver: one vector, or one column, each."""
+        """Write a tile of a partial panel: one vector, or one column, at a time."""
         *outer, i = start
 
         def row(r: Index, count: int) -> None:
@@ -255,7 +255,7 @@ class Tiles(Nest):
         self.writer.loop((i, last), 1, (), one, "i")
 
     def _whole_tile(self, at: Sliver, start: list[Index], rows: int) -> None:
-        """Write a tile of all the columns of a sliver."""
+        """Write a tile of all the columns of a panel."""
         *outer, i = start
         points = [
             self._point(at, [*outer, row], Index.of(c), self.sum.width)
@@ -304,7 +304,7 @@ class Tiles(Nest):
         return self.writer.either(first, packing, lambda: self._run(points, state))
 
     def _run(self, points: list[Point], state: list[SSAValue]) -> list[SSAValue]:
-        """Run the innermost loop from ``state``; floats begin at zero and are added to it."""
+        """Run the innermost loop from ``state``; sums of f32 begin at zero and are added to it."""
         if self.offsets is not None:
             state = without_bias(self.writer, self.offsets, points, self.column, state)
         if not self.plan.schedule.in_floats:
@@ -313,13 +313,13 @@ class Tiles(Nest):
         return joined(self.writer, state, self.run(self.micro, points, [zero] * len(state)))
 
     def _rows_of(self, at: Sliver, i: Index, count: int) -> list[Index]:
-        """Return where the innermost loop finds the rows of a tile."""
+        """Return the rows of a tile as the innermost loop indexes them."""
         if self.row_packing is None:
             return self._clamped(i, count)
         return [i - at.ranges[self.row][0] + r for r in range(count)]
 
     def _clamped(self, i: Index, count: int) -> list[Index]:
-        """Return the rows of a tile, those beyond the last one being the last one again."""
+        """Return the rows of a tile, clamped to the last row."""
         extent = self.extents[0][self.row]
         rows = [i + r for r in range(count)]
         if self._is_whole(self.row):
@@ -334,7 +334,7 @@ class Tiles(Nest):
     def _hand_on(
         self, at: Sliver, start: list[Index], rows: int, done: list[SSAValue], waiting: Index
     ) -> None:
-        """Write the ops after the contraction, on registers where the tile is inside."""
+        """Write the epilogue, on registers where the tile is inside."""
         width = self.sum.width
         *outer, i = start
 
@@ -363,14 +363,14 @@ class Tiles(Nest):
     def _when_all(
         self, pairs: list[tuple[Index, Index]], then: Callable[[], None], no: Callable[[], None]
     ) -> None:
-        """Write ``then`` for where each first is at most its second."""
+        """Write ``then`` for where the first of each pair is at most the second, else ``no``."""
         if not pairs:
             then()
             return
         self._branch_on([self.writer.compare("sle", *pair) for pair in pairs], then, no)
 
     def _finish_edge(self, at: Sliver, start: list[Index], rows: int, waiting: Index) -> None:
-        """Write the ops after the contraction, vector by vector from where the sums wait."""
+        """Write the epilogue vector by vector from the sums in scratch."""
         *outer, i = start
         last = i + rows
         if not self._is_whole(self.row):
@@ -394,7 +394,7 @@ class Tiles(Nest):
         self.writer.loop((i, last), 1, (), row, "i")
 
     def _finish(self, points: list[Point], totals: Sequence[SSAValue]) -> None:
-        """Write every op at ``points``, the contraction being its ``totals``."""
+        """Write every op at ``points``, with ``totals`` as the results of the contraction."""
         self.memory.open(points)
         outer = self.writer.location
         for op in self.plan.ops:
@@ -405,16 +405,16 @@ class Tiles(Nest):
                 self.write_op(op, points)
         self.writer.location = outer
 
-    # sums that wait
+    # partial sums in scratch
 
     def _make_room(self, rows: int) -> None:
-        """Make the scratch where the sums of so many rows of a sliver wait."""
+        """Allocate the scratch for the sums of ``rows`` rows of a panel."""
         element = element_of(self.sum.outputs[0].buffer)
         sums = memref.AllocaOp.get(element, 64, [rows, self.columns])
         self.sums = self.writer.result(sums, "sums")
 
     def _fill_sums(self) -> None:
-        """Begin the sums of a sliver."""
+        """Initialise the sums of a panel."""
         start = self.writer.broadcast(self.sum.initial[0], self.sum.width)
 
         def row(i: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -425,14 +425,14 @@ class Tiles(Nest):
         self.writer.loop((Index(), Index.of(prod(self.sizes[:-1]))), 1, (), row, "i")
 
     def _waiting(self, at: Sliver, start: list[Index]) -> Index:
-        """Return where the sums of the row at ``start`` wait."""
+        """Return the scratch row of the sums of the row at ``start``."""
         found = Index()
         for k, index in enumerate(start, self.first):
             found = found * self._block(k) + (index - at.ranges[k][0])
         return found
 
     def _place(self, row: Index, vector: int) -> list[Index]:
-        """Return where the n-th vector of a tile waits whose first row does at ``row``."""
+        """Return the scratch indices of the n-th vector of a tile whose first row is at ``row``."""
         down, column = divmod(vector * self.sum.width, self.columns)
         return [row + down, Index.of(column)]
 

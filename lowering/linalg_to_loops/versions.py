@@ -1,8 +1,8 @@
-"""A kernel with versions: one test of a size, then the loops of the version that is for it.
+"""A kernel with versions: a test of a size selects the loops of one version.
 
-Each version is lowered as a kernel of its own, from a copy of the body with the choices of the
-version; one that is for a single length knows it. Which of them runs is decided at the launch, by
-the number of iterations of a shared loop.
+Each version is lowered as a kernel of its own, from a copy of the body with the attributes of the
+version; in a version for a single size that size is static. The number of iterations of a shared
+loop selects the version at launch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from stepwell.transforms.passes import fail
 
 
 def lower_versions(function: kernel.FuncOp, lower: Callable[[kernel.FuncOp], None]) -> None:
-    """Write the loops of each version of a kernel, which ``lower`` does for one, and the tests."""
+    """Write the loops of each version of a kernel with ``lower``, and the tests between them."""
     versions = versions_in(function.attributes.get(VERSIONS))
     where = [_size(function, some.loop.data) for some in versions]
     copies = [_copy(function, n, some) for n, some in enumerate(versions)]
@@ -61,7 +61,7 @@ def lower_versions(function: kernel.FuncOp, lower: Callable[[kernel.FuncOp], Non
 
 
 def _copy(function: kernel.FuncOp, number: int, some: kernel.VersionAttr) -> kernel.FuncOp:
-    """Return the kernel as one version sees it, on buffers."""
+    """Return the kernel as one version of it, on buffers."""
     copy = version(function, number)
     copy.attributes[RANGE] = some
     if some.exact is not None:
@@ -70,7 +70,7 @@ def _copy(function: kernel.FuncOp, number: int, some: kernel.VersionAttr) -> ker
 
 
 def _places(op: Operation, loop: int) -> list[tuple[SSAValue, int]]:
-    """Return each operand of an op, and which axis of it, that a loop alone walks along."""
+    """Return each operand of an op, and its axis, that one loop alone indexes."""
     if isinstance(op, linalg.FillOp):
         return [(op.outputs[0], loop)]
     if not isinstance(op, linalg.GenericOp):
@@ -84,7 +84,7 @@ def _places(op: Operation, loop: int) -> list[tuple[SSAValue, int]]:
 
 
 def _size(function: kernel.FuncOp, loop: int) -> tuple[int, int]:
-    """Return which argument, along which axis, tells how often a shared loop runs."""
+    """Return the argument and its axis whose size is the extent of a shared loop."""
     for op in function.body.block.ops:
         if isinstance(op, linalg.GenericOp):
             for value, axis in _places(op, loop):
@@ -94,7 +94,7 @@ def _size(function: kernel.FuncOp, loop: int) -> tuple[int, int]:
 
 
 def _state(function: kernel.FuncOp, loop: int, size: int) -> None:
-    """Let the buffers of a kernel say that a shared loop runs ``size`` times."""
+    """Make the extent of a shared loop static in the buffers of a kernel."""
     for op in function.body.block.ops:
         if isinstance(op, linalg.GenericOp):
             for value, axis in _places(op, loop):
@@ -104,7 +104,7 @@ def _state(function: kernel.FuncOp, loop: int, size: int) -> None:
 
 
 def _state_axis(value: SSAValue, axis: int, size: int) -> None:
-    """Let a buffer say how large it is along an axis, where only loops use it."""
+    """Make the size of a buffer along an axis static, where only loops use it."""
     kind, owner = value.type, value.owner
     if not isinstance(kind, MemRefType) or kind.get_shape()[axis] != DYNAMIC_INDEX:
         return
@@ -126,7 +126,7 @@ def _state_axis(value: SSAValue, axis: int, size: int) -> None:
 
 
 def _take_body(function: kernel.FuncOp, copy: kernel.FuncOp, block: Block) -> None:
-    """Move the lowered body of a version into ``block``; it works on the kernel's arguments."""
+    """Move the lowered body of a version into ``block``, on the kernel's arguments."""
     body = copy.body.block
     for old, new in zip(body.args, function.body.block.args, strict=True):
         value: SSAValue = new
@@ -145,7 +145,7 @@ def _take_body(function: kernel.FuncOp, copy: kernel.FuncOp, block: Block) -> No
 def _test(
     function: kernel.FuncOp, block: Block, place: tuple[int, int], some: kernel.VersionAttr
 ) -> SSAValue:
-    """Write whether a version is for the size that a launch has."""
+    """Write the test whether a version is for the size of a launch."""
     low, high, (argument, axis) = some.low.data, some.high.data, place
     number = _put(function, block, arith.ConstantOp(IntegerAttr(axis, IndexType())))
     size = _put(function, block, memref.DimOp(function.body.block.args[argument], number))

@@ -1,7 +1,7 @@
-"""Running no more of a loop than the part outside of which an op changes nothing.
+"""Restrict loops to the part outside of which an op changes nothing.
 
-Where a loop is one of vectors its part is rounded to them: what is between the limits of the part
-and those of whole vectors does nothing, as the body's own test says.
+Where a loop is vectorised its part is rounded to whole vectors: the added iterations have no
+effect, because the body tests the limits itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 def part(
     writer: Writer, op: Structured, loop: int, bounds: tuple[Index, Index]
 ) -> tuple[Index, Index]:
-    """Return what of ``bounds`` matters of a loop; an empty part lies between them too."""
+    """Return the part of ``bounds`` in which the op has an effect; an empty part is clamped too."""
     if (limits := op.within.get(loop)) is None:
         return bounds
     lower, upper = bounds
@@ -31,9 +31,9 @@ def part(
 def rounded(
     writer: Writer, op: Structured, loop: int, bounds: tuple[Index, Index], step: int
 ) -> tuple[Index, Index]:
-    """Return what of ``bounds`` matters of a loop, in whole steps from where they begin.
+    """Return the part of ``bounds`` with an effect, in whole steps from their beginning.
 
-    Its end may lie beyond ``bounds``, unless these are whole steps.
+    Its end may exceed ``bounds``, unless these are whole steps.
     """
     if loop not in op.within:
         return bounds
@@ -47,7 +47,7 @@ def rounded(
 def meets(
     writer: Writer, op: Structured, loops: Sequence[int], points: Sequence[Point]
 ) -> SSAValue | None:
-    """Return whether some of ``points`` lies within the parts of these loops; None for yes."""
+    """Return whether some of ``points`` is in the parts of these loops; None if always."""
     found: SSAValue | None = None
     for loop in loops:
         if (limits := op.within.get(loop)) is None or (ends := _ends(points, loop)) is None:
@@ -61,7 +61,7 @@ def meets(
 
 
 def _ends(points: Sequence[Point], loop: int) -> tuple[Index, Index] | None:
-    """Return from where up to where points reach along a loop, where that is known."""
+    """Return the first index and the end of points along a loop, where known."""
     first = points[0].indices[loop]
     if first is None:
         return None
@@ -77,9 +77,9 @@ def _ends(points: Sequence[Point], loop: int) -> tuple[Index, Index] | None:
 
 
 def shared_part(writer: Writer, plan: Plan, loop: int, extent: Index) -> tuple[Index, Index] | None:
-    """Return the part of a shared loop outside of which no op of a kernel does anything.
+    """Return the part of a shared loop outside of which no op of a kernel has an effect.
 
-    What an op leaves in scratch, nobody reads outside of that part.
+    Scratch is ignored: no op reads it outside of that part.
     """
     limits: list[tuple[Index, Index]] = []
     for op in plan.ops:

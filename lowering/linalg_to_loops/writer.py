@@ -1,7 +1,7 @@
-"""Writing loop code: linear index arithmetic, constants, loops, loads and stores.
+"""Write loop code: linear index arithmetic, constants, loops, loads and stores.
 
-A value that can be shared (an index, a broadcast) is kept in the scope of the block it was written
-in and used again there and in the loops inside.
+A value that can be shared (an index, a broadcast) is kept in the scope of its block and reused in
+that block and the loops inside.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _index_attribute(number: int) -> IntegerAttr:
 OpT = TypeVar("OpT", bound=Operation)
 INDEX = IndexType()
 NAMES = ("i", "j", "k", "l", "m", "n")
-"""What loops are called, by their depth."""
+"""Names of loop indices, by depth."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,12 @@ class Index:
 
     @property
     def number(self) -> int | None:
-        """The value where it is known now."""
+        """The value, if it is a compile-time constant."""
         return None if self.terms else self.offset
 
     @property
     def key(self) -> tuple[frozenset[tuple[SSAValue, int]], int]:
-        """What two equal expressions have in common, whatever the order of their terms."""
+        """A key that equal expressions share, whatever the order of their terms."""
         return frozenset(self.terms), self.offset
 
 
@@ -118,10 +118,10 @@ class Writer:
     _ranges: dict[SSAValue, tuple[int, int]] = field(
         default_factory=dict[SSAValue, tuple[int, int]]
     )
-    """Between which numbers the index of an open loop is, both included."""
+    """The bounds of the indices of open loops, both inclusive."""
 
     def insert(self, op: OpT) -> OpT:
-        """Append ``op`` and locate it."""
+        """Append ``op`` and set its location."""
         if isinstance(op.location, UnknownLoc):
             op.location = self.location
         self.block.add_op(op)
@@ -216,7 +216,7 @@ class Writer:
         return self.result(new, hint)
 
     def divide(self, index: Index, by: int | SSAValue, op: type[Operation]) -> Index:
-        """Return ``index`` divided by a positive number, or the remainder, as ``op`` says."""
+        """Return ``index`` divided by a positive number, or the remainder, depending on ``op``."""
         if isinstance(by, int):
             if (number := index.number) is not None:
                 return Index.of(number % by if op is arith.RemUIOp else number // by)
@@ -227,12 +227,12 @@ class Writer:
         return Index.of(self.shared((op, lhs, rhs), lambda: self.binary(op, lhs, rhs)))
 
     def bound(self, index: Index, low: int, high: int) -> None:
-        """Have it known that a value is between two numbers, both included."""
+        """Record that a value is between two numbers, both inclusive."""
         if len(index.terms) == 1 and index.terms[0][1] == 1 and not index.offset:
             self._ranges[index.terms[0][0]] = low, high
 
     def interval(self, index: Index) -> tuple[int, int] | None:
-        """Return between which numbers ``index`` is, both included, where that is known."""
+        """Return the bounds of ``index``, both inclusive, where they are known."""
         low = high = index.offset
         for value, factor in index.terms:
             if (found := self._ranges.get(value)) is None:
@@ -242,7 +242,7 @@ class Writer:
         return low, high
 
     def is_within(self, index: Index, size: Index) -> bool | None:
-        """Whether ``index`` is from 0 up to ``size``; None where only the run knows."""
+        """Whether ``index`` is in 0 .. ``size``; None where only the run time decides."""
         found, end = self.interval(index), size.number
         if found is None or end is None:
             return None
@@ -345,7 +345,7 @@ class Writer:
         write: Callable[[], Sequence[SSAValue]],
         end: Callable[..., Operation],
     ) -> Sequence[SSAValue]:
-        """Run ``write`` with ``block`` open, which the op that ``end`` makes of its values ends."""
+        """Run ``write`` with ``block`` open; ``end`` makes the terminator from its values."""
         values = self.inside(block, write)
         last = end(*values)
         last.location = self.location
@@ -353,11 +353,11 @@ class Writer:
         return values
 
     def compare(self, how: str, a: Index, b: Index) -> SSAValue:
-        """Return whether two indices compare so: `sle`, `sge`, ..."""
+        """Return the comparison of two indices by a predicate: `sle`, `sge`, ..."""
         return self.result(arith.CmpiOp(self.value(a), self.value(b), how))
 
     def branch(self, condition: SSAValue, then: Callable[[], None], no: Callable[[], None]) -> None:
-        """Write an scf.if of two parts."""
+        """Write an scf.if with both branches."""
         self.either(condition, lambda: then() or (), lambda: no() or ())
 
     def either(
@@ -366,7 +366,7 @@ class Writer:
         then: Callable[[], Sequence[SSAValue]],
         no: Callable[[], Sequence[SSAValue]],
     ) -> list[SSAValue]:
-        """Write an scf.if of two parts that give values; return these."""
+        """Write an scf.if with both branches; return its results."""
         blocks = Block(), Block()
         values: Sequence[SSAValue] = ()
         for block, write in zip(blocks, (then, no), strict=True):
@@ -401,7 +401,7 @@ class Writer:
     ) -> Sequence[SSAValue]:
         """Cover a range by steps of ``sizes[0]`` while they fit, then of ``sizes[1]``, ...
 
-        ``body(start, size, carried) -> carried``; the last of ``sizes`` divides what is left.
+        ``body(start, size, carried) -> carried``; the last of ``sizes`` divides the remainder.
         """
         at, upper = bounds
         for n, size in enumerate(sizes, 1):
@@ -425,7 +425,7 @@ class Writer:
     def shuffle(
         self, a: SSAValue, b: SSAValue, lanes: Sequence[int], hint: str | None = None
     ) -> SSAValue:
-        """Return the lanes of two vectors, counted through, that ``lanes`` names."""
+        """Return the lanes of two concatenated vectors that ``lanes`` selects."""
         mask = DenseArrayBase.from_list(i64, lanes)
         op = vector.ShuffleOp.create(
             operands=[a, b], result_types=[a.type], properties={"mask": mask}
@@ -452,7 +452,7 @@ class Writer:
     ) -> None:
         """Store a scalar, or the lanes of a vector along the last dimension.
 
-        nontemporal : write a vector past the caches
+        nontemporal : store a vector without filling the caches
         """
         many = isinstance(value.type, VectorType)
         kind = vector.StoreOp if many else memref.StoreOp

@@ -1,4 +1,4 @@
-"""The loops of a kernel, made from the levels of its schedule, one level after the other.
+"""Write the loops of a kernel from the levels of its schedule, one level after the other.
 
 Before:  kernel.func @k(...) attributes {kernel.shared = 2, kernel.schedule =
              #kernel.schedule<[group d0 by 64, group d1 by 64], op 0 [...], op 1 [...]>} {
@@ -10,9 +10,9 @@ After:   scf.parallel (%p) = 0 to groups {kernel.lanes = 256} {
            scf.for ... { scf.parallel (%l) = ... {kernel.lane} { ... } ... }
          }
 
-What a group does is a sequence of loops over its lanes, each of which begins where all lanes have
-ended the one before. So no op means a barrier: the text of a device has one between two such loops.
-A processor runs them as they stand.
+The work of a group is a sequence of loops over its lanes; each begins after all lanes have finished
+the one before. So there is no barrier op: a device target emits a barrier between two such loops. A
+CPU runs the loops as they are.
 
 ``kinds`` has a file for each kind of level (`Kind`: check, emit, neighbours).
 """
@@ -37,7 +37,7 @@ __all__ = ["has_groups", "lower"]
 
 
 def has_groups(function: kernel.FuncOp) -> bool:
-    """Whether the schedule of a kernel gives its loops to groups of work-items."""
+    """Whether the schedule of a kernel distributes its loops over groups of work-items."""
     found = function.attributes.get(SCHEDULE)
     return isinstance(found, ScheduleAttr) and found.data.has_groups
 

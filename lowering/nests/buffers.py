@@ -1,4 +1,4 @@
-"""Where what ops of a kernel leave for each other lies: registers, local memory, or memory."""
+"""Choose the storage of the buffers between the ops of a group."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from stepwell.lowering.nests.scope import Scope
 from stepwell.lowering.nests.steps import Step
 
 MOST_LOCAL = 32 << 10
-"""Bytes of a group's local memory for what ops leave for each other: the least a device has."""
+"""Bytes of local memory of a group for buffers between ops: the least that a device has."""
 
 
 def place_buffers(frame: Frame, scope: Scope) -> None:
-    """Find a place for what ops leave for each other: registers, local memory, or memory."""
+    """Place each buffer between ops in registers, local memory, or memory."""
     steps = [frame.steps(n) for n in range(len(frame.plan.ops))]
     left = MOST_LOCAL
     passing: set[SSAValue] = set()
@@ -61,7 +61,7 @@ def place_buffers(frame: Frame, scope: Scope) -> None:
 
 
 def _begins_written(frame: Frame, number: int, buffer: SSAValue) -> bool:
-    """Whether an op, the first that touches a buffer, writes it without having read it."""
+    """Whether the first op that touches a buffer, ``number``, writes it without reading it."""
     op = frame.plan.ops[number]
     outputs = [k for k, access in enumerate(op.outputs) if access.buffer is buffer]
     return not any(access.buffer is buffer for access in op.inputs) and all(
@@ -72,7 +72,7 @@ def _begins_written(frame: Frame, number: int, buffer: SSAValue) -> bool:
 def _slots(
     frame: Frame, found: Sequence[tuple[int, Access]], steps: Sequence[Sequence[Step]]
 ) -> int | None:
-    """Return how many points of a buffer a lane has, where no lane reads another's."""
+    """Return the number of points of a buffer that a lane owns, where no lane reads another's."""
     first = _own_steps(frame, found[0][0], steps)
     exprs = {access.exprs for _, access in found}
     if len(exprs) > 1 or any(_own_steps(frame, n, steps) != first for n, _ in found):

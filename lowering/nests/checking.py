@@ -1,4 +1,4 @@
-"""Which levels the ops of a kernel can have."""
+"""The rules for the levels of a kernel with groups."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check(function: kernel.FuncOp, ops: Sequence[Structured], schedule: Schedule
 
 
 def _check_actions(function: kernel.FuncOp, op: Structured, steps: Sequence[Step]) -> None:
-    """Check that operands are staged by all lanes together, and that nothing else is asked."""
+    """Check that operands are staged by all lanes together, and that there is no other action."""
     first = next((n for n, step in enumerate(steps) if step.kind == LANE), len(steps))
     for at, step in enumerate(steps):
         for action in step.level.actions:

@@ -1,4 +1,4 @@
-"""The loops over groups and lanes of a kernel, and what all parts of the builder ask for."""
+"""The loops over groups and lanes of a kernel, and the state that all writers share."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from stepwell.lowering.nests.steps import Step, lanes_of, steps_of
 from stepwell.transforms.passes import fail
 
 LANES_OF_GROUP = "kernel.lanes"
-"""On a loop over groups: how many lanes each has."""
+"""Attribute of a loop over groups: the lanes of a group."""
 LANE_LOOP = "kernel.lane"
-"""On a loop over the lanes of a group."""
+"""Attribute of a loop over the lanes of a group."""
 Found = TypeVar("Found")
 
 
@@ -37,22 +37,22 @@ class Frame(ABC):
         self.shared = plan.schedule.shared
         self.places = Places(writer)
         self.local: dict[object, SSAValue] = {}
-        """Local memory for staged operands."""
+        """Local memory of staged operands."""
         self.groups = [level for level in schedule.levels if level.kind == GROUP]
         inner = schedule.levels[len(self.groups) :]
         shares = all(level.loop < self.shared for level in inner)
         self.inner = inner if shares else ()
-        """The levels that all ops share within a group: over loops that they share."""
+        """The levels over shared loops within a group, which all ops share."""
         self._first = () if shares else inner
         self.lanes = max((lanes_of(self.steps(n)) for n in range(len(plan.ops))), default=1)
         self.extents: list[list[Index]] = []
-        """How often the loops of each op run."""
+        """The extents of the loops of each op."""
         self.group_numbers: dict[int, Index] = {}
-        """Of each loop, which of its steps this group has."""
+        """For each loop, the number of the current group's step."""
         self.number = 0
-        """The op that is written."""
+        """The number of the op that is written."""
         self.open_lanes: Sequence[Step] = ()
-        """The lanes that are open."""
+        """The lane levels that are open."""
         self._dims: dict[tuple[SSAValue, int], Index] = {}
 
     @property
@@ -62,24 +62,24 @@ class Frame(ABC):
 
     @abstractmethod
     def staged(self, step: Step, scope: Scope, inner: Callable[[], Found]) -> Found:
-        """Write what is inside of a step, after the operands that it says are staged."""
+        """Write the contents of a step after staging its operands."""
 
     def steps(self, number: int) -> list[Step]:
-        """Return what an op does within a group."""
+        """Return the levels of an op within a group."""
         return steps_of((*self.inner, *self.own_levels(number)), self.group_sizes())
 
     def own_levels(self, number: int) -> Levels:
-        """Return the levels of one op that are not over loops that all ops share."""
+        """Return the levels of one op besides those over shared loops."""
         return (*self._first, *self.schedule.ops.get(number, ()))
 
     def group_sizes(self) -> dict[int, int]:
-        """Return how many iterations of each loop a group has."""
+        """Return the iterations of each loop that a group takes."""
         return {level.loop: level.step for level in self.groups if not level.parts}
 
     # sizes
 
     def dim(self, buffer: SSAValue, dim: int) -> Index:
-        """Return the extent of a dimension; asked first outside of all loops."""
+        """Return the extent of a dimension; the first call must be outside all loops."""
         if (found := self._dims.get((buffer, dim))) is not None:
             return found
         assert isinstance(buffer.type, MemRefType)
@@ -91,7 +91,7 @@ class Frame(ABC):
         return found
 
     def read_extents(self) -> None:
-        """Ask for all sizes, outside of all loops."""
+        """Read all extents outside of all loops."""
         for op in self.plan.ops:
             for access in (*op.inputs, *op.outputs):
                 if isinstance(access.buffer.type, MemRefType):
@@ -114,7 +114,7 @@ class Frame(ABC):
         return next((e for e in extents if e.number is not None), extents[0])
 
     def of_op(self, scope: Scope, ends: Sequence[Index]) -> Scope:
-        """Return the scope of an op, whose further loops have not begun."""
+        """Return the scope of an op, with its own loops at 0."""
         have = len(scope.ends)
         rest = tuple(Index() for _ in ends[have:])
         points = tuple(replace(p, indices=(*p.indices, *rest)) for p in scope.points)
@@ -123,7 +123,7 @@ class Frame(ABC):
     # groups and lanes
 
     def group_of(self, step: Step) -> Index:
-        """Return which step of a loop this group has."""
+        """Return the number of the current group's step of a loop."""
         return self.group_numbers[step.loop]
 
     def over_groups(self, count: Index, body: Callable[[Index], None]) -> None:
@@ -141,7 +141,7 @@ class Frame(ABC):
         loop.attributes[LANES_OF_GROUP] = IntegerAttr(self.lanes, i64)
 
     def over_lanes(self, count: int, body: Callable[[Index], None]) -> None:
-        """Write a loop over the first ``count`` lanes, which begin when all have ended before."""
+        """Write a loop over the first ``count`` lanes, after a barrier."""
 
         def inside(lane: Index, block: Block) -> None:
             del block
@@ -165,7 +165,7 @@ class Frame(ABC):
         return op
 
     def lane_of(self, step: Step, scope: Scope) -> Index:
-        """Return which step of a loop this lane has: lanes of levels further in are neighbours."""
+        """Return the number of the current lane's step: lanes of inner levels are neighbours."""
         assert scope.lane is not None
         lanes = self.open_lanes
         at = next(n for n, each in enumerate(lanes) if each == step)

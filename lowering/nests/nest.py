@@ -1,4 +1,4 @@
-"""Writes the groups of a kernel, and within each its ops, from outside in."""
+"""Write the groups of a kernel and, within each, its ops, from the outermost level inwards."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Nest(Walker):
         return total
 
     def _number(self, groups: Sequence[Step], counts: Sequence[Index], number: Index) -> None:
-        """Take the number of a group apart."""
+        """Split the number of a group into its number along each loop."""
         for step, count in reversed(list(zip(groups, counts, strict=True))):
             by = count.number if count.number is not None else self.writer.value(count)
             last = step is groups[0]
@@ -70,7 +70,7 @@ class Nest(Walker):
     # within a group
 
     def _within(self, scope: Scope) -> None:
-        """Write every op: all of them in one loop over lanes where that is what they share."""
+        """Write every op; all in one loop over lanes if they share the lanes."""
         place_buffers(self, scope)
         if not self.together:
             for number, op in enumerate(self.plan.ops):

@@ -1,4 +1,4 @@
-"""group d0 into 64: a sum to one result is cut into parts, whose results are added in order."""
+"""group d0 into 64: a full reduction is split into parts, whose results are combined in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stepwell.lowering.nests.sums import Sum
 
 
 def write_parts(nest: Walker) -> None:
-    """Write every op of a kernel whose sums are cut; ops without loops run once."""
+    """Write every op of a kernel whose sums are split; ops without loops run once."""
     for number, (op, ends) in enumerate(zip(nest.plan.ops, nest.extents, strict=True)):
         nest.writer.location, nest.number = op.op.location, number
         if op.carried:

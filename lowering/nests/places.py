@@ -1,4 +1,4 @@
-"""Where the values of a kernel lie while a group computes: in memory, local memory or registers."""
+"""The storage of a kernel's values while a group computes: memory, local memory or registers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
 from stepwell.lowering.nests.scope import Scope
 
 SPACE = "kernel.space"
-"""On memory that a group has: who shares it."""
+"""Attribute of memory of a group: the lanes that share it."""
 LOCAL, LANES = "local", "lanes"
-"""All lanes of the group; or each lane has its own, the first dimension being its number."""
+"""Shared by all lanes of the group; or private to each lane, whose number is the first index."""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """A part of a buffer in local memory: from where on, in each dimension, it is there."""
+    """A part of a buffer in local memory, and the index at which it begins in each dimension."""
 
     memory: SSAValue
     begins: tuple[Index, ...]
@@ -36,26 +36,26 @@ class Places:
 
     writer: Writer
     group: Block | None = None
-    """What a group does; its memory is made at the beginning of it."""
+    """The body of a group; its allocations are at its beginning."""
     tiles: dict[SSAValue, Tile] = field(default_factory=dict[SSAValue, Tile])
-    """Buffers of the kernel of which a group only has its part."""
+    """Buffers of the kernel of which a group holds only its part."""
     staged: dict[tuple[Structured, int], Tile] = field(
         default_factory=dict[tuple[Structured, int], Tile]
     )
-    """Of an op and an input, by number, the copy of what it reads."""
+    """The staged copy of an input, by op and number."""
     owned: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    """Buffers of which each lane only needs what it has written, by its points."""
+    """Buffers private to lanes: each lane reads only the points that it has written."""
     passed: dict[tuple[SSAValue, int], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, int], SSAValue]
     )
-    """What one op has left for the next, by buffer and point, where one lane runs both."""
+    """Values that one op passes to the next, by buffer and point, where one lane runs both."""
     passing: frozenset[SSAValue] = frozenset()
-    """The buffers of which this is so."""
+    """The buffers that are passed so."""
 
     def allocate(
         self, shape: Sequence[int], element: Attribute, space: str, hint: str | None
     ) -> SSAValue:
-        """Make memory of a group."""
+        """Allocate memory of a group."""
         assert self.group is not None
         op = memref.AllocaOp.get(element, 64, shape)
         op.attributes[SPACE] = StringAttr(space)
@@ -76,11 +76,11 @@ class Places:
         points: tuple[Point, Point],
         loaded: dict[object, SSAValue],
     ) -> SSAValue:
-        """Return what an op reads.
+        """Return the operand of an op at a point.
 
-        number : of the input, -1 for what an output holds
-        points : where it is, and the same with every loop within its end
-        loaded : what was read just before, by where it lies
+        number : the input's number, -1 for the old value of an output
+        points : the point, and the same point with every index clamped to its loop
+        loaded : values loaded before, keyed by buffer and indices
         """
         hint = op.body.args[number].name_hint if op.body is not None and number >= 0 else None
         if not isinstance(access.buffer.type, MemRefType):
@@ -108,7 +108,7 @@ class Places:
         return value
 
     def keep(self, access: Access, scope: Scope, point: Point, value: SSAValue) -> bool:
-        """Have a lane know what an op writes, where later ops read it there; whether they do."""
+        """Keep a result in registers of the lane if later ops read it there; return whether so."""
         if access.buffer in self.passing:
             self.passed[access.buffer, point.slot] = value
         elif access.buffer in self.owned:
@@ -119,7 +119,7 @@ class Places:
         return True
 
     def write(self, access: Access, point: Point, value: SSAValue) -> None:
-        """Set what an op writes in memory."""
+        """Store a result of an op to memory."""
         value = self.writer.broadcast(value, point.width)
         if point.width and lanes_at(access, point.axis, point.width) <= 0:
             for n in range(point.width):
@@ -142,7 +142,7 @@ class Places:
 
 
 def bytes_of(shape: Sequence[int], buffer: SSAValue) -> int:
-    """Return how many bytes so many elements of a buffer take."""
+    """Return the bytes of a buffer's elements in this shape."""
     kind = element_of(buffer)
     bits = getattr(kind, "bitwidth", None)
     if bits is None:

@@ -1,4 +1,4 @@
-"""What one lane does: levels from outside in, and the bodies of ops at points."""
+"""The code of one lane: levels from the outermost inwards, and the bodies of ops at points."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Walker(Frame):
     """Walks down the levels of ops."""
 
     def walk(self, steps: Sequence[Step], scope: Scope, state: State, leaf: Inner) -> State:
-        """Write levels around what ``leaf`` writes; return the running values after them."""
+        """Write levels around the code that ``leaf`` writes; return the accumulators after them."""
         if not steps:
             return leaf(scope, state)
         step, *rest = steps
@@ -35,7 +35,7 @@ class Walker(Frame):
         return kind.emit(self, step, scope, state, lambda s, v: self.walk(rest, s, v, leaf))
 
     def staged(self, step: Step, scope: Scope, inner: Callable[[], Found]) -> Found:
-        """Write what is inside of a step, after the operands that it says are staged."""
+        """Write the contents of a step after staging its operands."""
         numbers = [a.number for a in step.level.actions if a.name == "stage"]
         found = [n for n in numbers if n is not None]
         if not found:
@@ -46,7 +46,7 @@ class Walker(Frame):
     def in_lanes(
         self, steps: Sequence[Step], scope: Scope, inside: Callable[[Scope], None]
     ) -> None:
-        """Open the lanes of an op, where they are not open, and go to the steps of each."""
+        """Open the lanes of an op, unless they are open, and write the steps of each."""
         lanes = [step for step in steps if step.kind == LANE]
         if scope.lane is not None:
             inside(scope)
@@ -62,7 +62,7 @@ class Walker(Frame):
     # points
 
     def compute(self, op: Structured, scope: Scope, state: State) -> State:
-        """Write the body of an op at every point; store what is not a running value."""
+        """Write the body of an op at every point; store each result that is not accumulated."""
         carried, after = op.carried, list(state)
         body = BodyWriter(self.writer, op)
         loaded: dict[object, SSAValue] = {}
@@ -105,7 +105,7 @@ class Walker(Frame):
         return found
 
     def safe(self, scope: Scope, point: Point) -> Point:
-        """Return a point with every loop within its end: what is read beyond it is not kept."""
+        """Return a point with indices clamped to their loops: nothing beyond is stored."""
         for k in range(len(point.indices)):
             if k in scope.exact:
                 continue
@@ -118,7 +118,7 @@ class Walker(Frame):
     def store(
         self, op: Structured, output: int, scope: Scope, point: Point, value: SSAValue
     ) -> None:
-        """Write a result, where the point is within all loops."""
+        """Write a result, guarded by tests that the point is within all loops."""
         access, writer = op.outputs[output], self.writer
         known = self.plan.buffers[access.buffer]
         last = known.last_writer == self.plan.ops.index(op)

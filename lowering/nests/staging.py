@@ -1,4 +1,4 @@
-"""{stage 0}: the lanes of a group copy what they are about to read into local memory."""
+"""{stage 0}: the lanes of a group copy the operand of a step into local memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Found = TypeVar("Found")
 def stage(
     frame: Frame, op: Structured, numbers: Sequence[int], scope: Scope, inner: Callable[[], Found]
 ) -> Found:
-    """Copy inputs of an op, as far as this step reads them, then write what is inside."""
+    """Copy the part of each input that this step reads, then write the contents of the step."""
     for number in numbers:
         frame.places.staged[op, number] = _copied(frame, op, number, scope)
     found = inner()
@@ -35,8 +35,8 @@ def stage(
 def _is_walked_down(frame: Frame, access: Access, shape: Sequence[int]) -> bool:
     """Whether neighbouring lanes read different rows of a copy.
 
-    Rows then have an element more, so that lanes meet different banks of local memory. Where lanes
-    walk along rows, these stay aligned, and the elements of a lane are read as one vector.
+    Rows are then padded by one element, so that lanes access different banks of local memory. Where
+    lanes walk along rows, rows stay aligned, and a lane reads its elements as one vector.
     """
     lanes = [step.loop for step in frame.steps(frame.number) if step.kind == LANE]
     along = bool(lanes) and lanes[-1] in dims_of(access.exprs[-1:])

@@ -11,39 +11,39 @@ from stepwell.dialects.kernel.levels import FOR, LANE, UNROLL, Level
 
 @dataclass(frozen=True)
 class Step:
-    """A level, and how many iterations of its loop it walks through; 0 for all of the loop."""
+    """A level and the iterations of its loop that it covers; 0 for all of the loop."""
 
     level: Level
     span: int
 
     @property
     def kind(self) -> str:
-        """What kind of level it is."""
+        """The kind of the level."""
         return self.level.kind
 
     @property
     def loop(self) -> int:
-        """The loop that it walks through."""
+        """The loop of the level."""
         return self.level.loop
 
     @property
     def size(self) -> int:
-        """How many iterations it leaves to the levels inside of it."""
+        """Iterations of one step, which the levels inside cover."""
         return self.level.step
 
     @property
     def count(self) -> int:
-        """How many steps it has; 0 where the loop's extent tells."""
+        """The number of steps; 0 where it depends on the loop's extent."""
         return self.span // self.size
 
 
 def steps_of(levels: Sequence[Level], sizes: dict[int, int]) -> list[Step]:
-    """Return levels with what they walk through, lanes before the loops around them.
+    """Return levels with the iterations that they cover, lanes before the loops around them.
 
-    A loop without actions directly around lanes is written inside of them: each lane then takes
-    every so many-th iteration, and nobody waits between two.
+    A loop without actions directly around lanes is written inside of them: each lane then strides
+    through the loop, without a barrier between its iterations.
 
-    sizes : of one step of each loop that levels outside of these walk through
+    sizes : iterations of one step of each loop that enclosing levels split
 
     >>> from stepwell.dialects.kernel.levels import schedule_from
     >>> [str(s.level) for s in steps_of(schedule_from("[for d1 by 256, lane d1]").levels, {})]
@@ -66,7 +66,7 @@ def _may_be_inside(step: Step) -> bool:
 
 
 def lanes_of(steps: Sequence[Step]) -> int:
-    """Return how many lanes levels ask for."""
+    """Return the number of lanes of these levels."""
     return prod(step.count for step in steps if step.kind == LANE)
 
 

@@ -1,4 +1,4 @@
-"""Sums: running values in registers, joined across lanes in a tree of a fixed shape."""
+"""Reductions: accumulators in registers, combined across lanes in a tree of a fixed shape."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stepwell.lowering.nests.steps import Step
 from stepwell.transforms.passes import fail
 
 Finish: TypeAlias = Callable[[int, Scope, Point, SSAValue], None]
-"""``(output, scope, point, total)``: keeps a result."""
+"""``(output, scope, point, total)``: stores a result."""
 
 
 class Sum:
@@ -61,7 +61,7 @@ class Sum:
     # points of one lane
 
     def _points(self, steps: Sequence[Step], scope: Scope) -> Scope:
-        """Return the scope of all points that a lane sums up beside each other."""
+        """Return the scope of all points whose sums a lane accumulates side by side."""
         found: list[Scope] = []
         own = [step for step in steps if not self._is_sum(step)]
         self.nest.walk(own, scope, (), lambda s, _: found.append(s) or ())
@@ -94,7 +94,7 @@ class Sum:
                 self.finish(output, scope, point, totals[n * count + j])
 
     def _in_registers(self, steps: Sequence[Step], scope: Scope) -> None:
-        """Sum up within a lane: nobody else has a part of it."""
+        """Accumulate in the registers of one lane, which computes the whole sum."""
         parallel = [s for s in steps if not self._is_sum(s)]
         first = next((n for n, s in enumerate(steps) if self._is_sum(s)), len(steps))
         outside = [s for s in parallel if steps.index(s) < first and s.kind == "for"]
@@ -107,7 +107,7 @@ class Sum:
 
         self.nest.walk(outside, scope, (), at)
 
-    # lanes that meet between the steps of a sum
+    # lanes that synchronise between the steps of a sum
 
     def _kinds(self) -> list[Attribute]:
         return [element_of(self.op.outputs[k].buffer) for k in self.op.carried]
@@ -119,7 +119,7 @@ class Sum:
         inside: Sequence[Step],
         scope: Scope,
     ) -> None:
-        """Keep what each lane has so far in its registers between two steps, which are staged."""
+        """Keep the accumulators of each lane in its registers between staged steps."""
         nest, writer = self.nest, self.writer
         slots = prod(s.count for s in inside if not self._is_sum(s))
         kinds = self._kinds()
@@ -170,7 +170,7 @@ class Sum:
         return found
 
     def _in_tree(self, lanes: Sequence[Step], inside: Sequence[Step], scope: Scope) -> None:
-        """Sum up a part in each lane, then add halves until one part is left."""
+        """Accumulate a part in each lane, then combine halves of the lanes down to one."""
         nest, writer, op = self.nest, self.writer, self.op
         shared = [step for step in lanes if self._is_sum(step)]
         others = [step for step in lanes if not self._is_sum(step)]
@@ -226,7 +226,7 @@ class Sum:
             nest.over_lanes(1, lambda lane: end(replace(scope, lane=lane)))
 
     def _add(self, parts: Sequence[SSAValue], lane: Index, far: int) -> None:
-        """Add what the lane so far away has."""
+        """Combine each lane's parts with those of the lane ``far`` lanes after it."""
         for memory, output in zip(parts, self.op.carried, strict=True):
             combiner = self._combiner(output)
             for slot in range(_rows(memory)):

@@ -1,4 +1,4 @@
-"""The kinds of levels: a file for each says when it is legal, writes it, names its neighbours."""
+"""The kinds of levels: a module for each checks, emits and varies a level."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ KINDS: dict[str, Kind] = {
     UNROLL: unroll.KIND,
     VECTOR: vector.KIND,
 }
-"""What there is, by the word in a schedule."""
+"""Each kind by its keyword in a schedule."""
 
 __all__ = ["KINDS", "Kind"]

@@ -1,4 +1,4 @@
-"""group d0 by 64: steps of a loop are given to groups of work-items, which share local memory."""
+"""group d0 by 64: groups of work-items, which share local memory, take a step of a loop each."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from stepwell.lowering.nests.steps import Step
 
 
 def check(op: Structured, step: Step) -> str:
-    """Groups do not wait for each other."""
+    """Refuse a shared sum: groups do not synchronise."""
     if step.loop < len(op.reductions) and op.reductions[step.loop] and not step.level.parts:
         return "groups do not share a sum: cut it 'into' parts"
     return ""
 
 
 def emit(frame: Frame, step: Step, scope: Scope, state: State, inner: Inner) -> State:
-    """Go to the step of which this group is; The frame has opened all groups at once."""
+    """Write the step of the current group; the frame has opened all groups at once."""
     begin = frame.group_of(step) * step.size
     here = scope.at(step.loop, begin, step.size)
     if step.size == 1 or scope.divides(step.loop, step.size):
@@ -29,7 +29,7 @@ def emit(frame: Frame, step: Step, scope: Scope, state: State, inner: Inner) -> 
 
 
 def trips(frame: Frame, step: Step, scope: Scope) -> Index:
-    """Return how many groups there are along a loop."""
+    """Return the number of groups along a loop."""
     end = scope.ends[step.loop]
     return frame.writer.divide(end + (step.size - 1), step.size, arith.DivUIOp)
 

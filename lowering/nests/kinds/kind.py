@@ -1,4 +1,4 @@
-"""What a kind of level has to say."""
+"""The interface of a kind of level."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Kind(NamedTuple):
     """One kind of level.
 
     check : returns why an op cannot have a level, "" where it can
-    emit : writes one level around what ``inner`` writes
-    neighbours : returns levels that differ little, which a search may try instead
+    emit : writes one level around the code that ``inner`` writes
+    neighbours : returns similar levels, for a search to try
     """
 
     check: Callable[[Structured, Step], str]

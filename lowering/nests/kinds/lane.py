@@ -1,4 +1,4 @@
-"""lane d0 by 4: steps of a loop are given to the work-items of a group."""
+"""lane d0 by 4: the work-items of a group take one step of a loop each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stepwell.lowering.nests.steps import Step
 
 
 def check(op: Structured, step: Step) -> str:
-    """How many lanes there are must be known; of a sum they must be addable in a tree."""
+    """Require a known number of lanes; for a sum, one that a reduction tree can combine."""
     if not step.span:
         return "how many lanes there are must be known: walk through the loop in steps before"
     if not op.reductions[step.loop]:
@@ -23,7 +23,7 @@ def check(op: Structured, step: Step) -> str:
 
 
 def emit(frame: Frame, step: Step, scope: Scope, state: State, inner: Inner) -> State:
-    """Go to the step of which this lane is; The frame has opened all lanes at once."""
+    """Write the step of the current lane; the frame has opened all lanes at once."""
     begin = frame.lane_of(step, scope) * step.size
     here = scope.at(step.loop, begin, step.size)
     return inner(here, state)

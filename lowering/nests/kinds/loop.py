@@ -1,4 +1,4 @@
-"""for d0 by 16: steps of a loop run one after the other; operands may be staged in each."""
+"""for d0 by 16: a sequential loop in steps of 16, each of which may stage operands."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from stepwell.lowering.nests.steps import Step
 
 
 def check(op: Structured, step: Step) -> str:
-    """Anything may run in order."""
+    """Return "": every loop may run in order."""
     del op, step
     return ""
 
 
 def emit(frame: Frame, step: Step, scope: Scope, state: State, inner: Inner) -> State:
-    """Write a loop that ends with the step around it, or where the whole loop does."""
+    """Write a loop up to the end of the enclosing step or of the whole loop, whichever is first."""
     k, writer = step.loop, frame.writer
     first = begin(scope.points[0], k)
     upper = scope.ends[k]
@@ -42,7 +42,7 @@ def emit(frame: Frame, step: Step, scope: Scope, state: State, inner: Inner) -> 
 
 
 def _is_exact(step: Step, scope: Scope) -> bool:
-    """Whether no iteration of a step is beyond the end, one point being there."""
+    """Whether no iteration of a step exceeds the loop, all points being at the same index."""
     alone = len({begin(p, step.loop).key for p in scope.points}) == 1
     taken = scope.sizes.get(step.loop, step.size)
     return alone and (min(step.size, taken) == 1 or scope.divides(step.loop, step.size))

@@ -1,4 +1,4 @@
-"""unroll d0: the steps of a loop are written out beside each other."""
+"""unroll d0: the steps of a loop are unrolled."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from stepwell.lowering.nests.scope import Inner, Scope, State, begin
 from stepwell.lowering.nests.steps import Step
 
 MOST = 256
-"""Steps side by side: more than registers of any machine hold."""
+"""Steps of an unrolled loop; more accumulators than the registers of any machine."""
 
 
 def check(op: Structured, step: Step) -> str:
-    """So many steps must be known now, and few."""
+    """Require a known, small number of steps, of a parallel loop."""
     if not step.span or step.count > MOST:
         return f"only a known number of steps, {MOST} at most, is written out"
     if op.reductions[step.loop]:
@@ -25,7 +25,7 @@ def check(op: Structured, step: Step) -> str:
 
 
 def emit(frame: Frame, step: Step, scope: Scope, state: State, inner: Inner) -> State:
-    """Have as many points for each."""
+    """Replace each point by one point for each step."""
     del frame
     points = tuple(
         p.bind(step.loop, begin(p, step.loop) + Index.of(n * step.size))

@@ -1,4 +1,4 @@
-"""vector d0 by 4: neighbouring iterations of a loop are computed as one vector."""
+"""vector d0 by 4: neighbouring iterations of a loop form one vector."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stepwell.lowering.nests.steps import Step
 
 
 def check(op: Structured, step: Step) -> str:
-    """Whole vectors only: no lane of one may be beyond the end."""
+    """Accept whole vectors only: no lane may exceed the loop."""
     if op.reductions[step.loop]:
         return "a sum in vectors is not known inside of groups"
     if step.span != step.size:
@@ -19,7 +19,7 @@ def check(op: Structured, step: Step) -> str:
 
 
 def emit(frame: Frame, step: Step, scope: Scope, state: State, inner: Inner) -> State:
-    """Make vectors of all points."""
+    """Turn every point into a vector."""
     del frame
     points = tuple(p.bind(step.loop, begin(p, step.loop), step.size) for p in scope.points)
     return inner(scope.to(points, step.loop, step.size), state)

@@ -1,4 +1,4 @@
-"""`kernel.schedule` as the passes read and write it."""
+"""The attribute `kernel.schedule` as the passes read and write it."""
 
 from stepwell.analysis.levels.nesting import Lanes, Nesting, loop_ops
 from stepwell.analysis.levels.reading import (

@@ -1,4 +1,4 @@
-"""Which nestings a kernel may have, and why not: the rules that need the kernel's ops."""
+"""The rules for nestings that depend on the kernel's ops, with an explanation of each refusal."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from stepwell.analysis.structured import CASTS, element, extents, in_slivers, in
 from stepwell.dialects.kernel.sharing import is_border
 
 SCRATCH = 1 << 18
-"""Bytes that one block may have of scratch of each kind, on the stack of a thread."""
+"""Bytes of a thread's stack that one block may use for scratch of each kind."""
 WORD = 32
 """Bits of a word of elements that a dot product takes."""
 
 
 def refuse(message: str) -> NoReturn:
-    """Say why no loops can be made so."""
+    """Raise the explanation of a refusal."""
     raise VerifyException(message)
 
 
 def check_nesting(ops: Sequence[LoopedOp], loops: Sequence[list[bool]], nesting: Nesting) -> None:
-    """Check that a kernel with these ops may nest its loops so."""
+    """Check that a kernel with these ops may have this nesting."""
     if not ops:
         return
     _check_steps(nesting)
@@ -48,7 +48,7 @@ def check_nesting(ops: Sequence[LoopedOp], loops: Sequence[list[bool]], nesting:
 
 
 def _check_steps(nesting: Nesting) -> None:
-    """Check that threads take whole steps of what is inside, but of stretches."""
+    """Check that parallel iterations take whole inner steps, except in strips."""
     for loop, step in enumerate(() if nesting.stream[0] else nesting.steps):
         inner = nesting.step(loop)
         if step % inner or (not nesting.blocks and loop != nesting.axis and 1 < inner < step):
@@ -58,7 +58,7 @@ def _check_steps(nesting: Nesting) -> None:
 
 
 def _check_vectors(nesting: Nesting) -> None:
-    """Check that ops agree on a shared loop of vectors, and where tiles stand beside them."""
+    """Check that ops agree on the vectorised shared loop, and that tiles fit it."""
     shared = {lanes if 0 <= lanes.axis < nesting.shared else None for lanes in nesting.lanes}
     if len(shared) > 1:
         refuse("ops of a kernel must agree on how the loops that they share are vectors")
@@ -67,7 +67,7 @@ def _check_vectors(nesting: Nesting) -> None:
 
 
 def _check_parts(ops: Sequence[LoopedOp], loops: Sequence[list[bool]], nesting: Nesting) -> None:
-    """Check that sums may be cut into parts."""
+    """Check that sums may be split into parts."""
     pairs = list(zip(ops, loops, strict=True))
     sums = [(op, each) for op, each in pairs if not all(each)]
     known = all(is_free(op, each) and not _writes_along(op, each) for op, each in sums)
@@ -105,7 +105,7 @@ def _bytes(kind: Attribute) -> int:
 
 @dataclass
 class _Steps:
-    """Checks a kernel whose sum is taken in steps: blocks, or stretches."""
+    """Checks a kernel whose sum is taken in parts: blocks, or strips."""
 
     ops: Sequence[LoopedOp]
     loops: Sequence[list[bool]]
@@ -154,7 +154,7 @@ class _Steps:
         return [k for k, arg in enumerate(arguments) if arg.first_use is not None]
 
     def _roles(self, first: int) -> tuple[int, int]:
-        """Return which input varies with the rows, and which is packed."""
+        """Return the input that varies with the rows, and the one that is packed."""
         rows = set(range(first, self.column))
         by_rows = [k for k in self._used if self.column - 1 in self.dims[k]]
         packed = [k for k in self._used if self.column in self.dims[k] and not rows & self.dims[k]]
@@ -200,7 +200,7 @@ class _Steps:
         outer = prod(sizes_of[k] for k in before)
         waiting = nesting.tile[0] if whole else prod(sizes[:-1])
         self._check_scratch(waiting * _bytes(element(op.outputs[0])) * columns)
-        if in_slivers(indices(op)[packed], self.column) is None:  # else it lies packed already
+        if in_slivers(indices(op)[packed], self.column) is None:  # else it is packed already
             self._check_scratch(outer * self._packed_bytes(packed, deep) * columns)
         if nesting.pack_rows:
             width = lanes.width
@@ -208,7 +208,7 @@ class _Steps:
             self._check_scratch(outer * self._packed_bytes(by_rows, deep) * rows)
 
     def _packed_bytes(self, operand: int, deep: int) -> int:
-        """Return how many bytes of a column are packed, of words without what lies between."""
+        """Return the bytes of a packed column, for words without the padding between rows."""
         kind = element(self.op.inputs[operand])
         if self.nesting.dots:
             return -(-deep * 8 * _bytes(kind) // WORD) * (WORD // 8)
@@ -219,7 +219,7 @@ class _Steps:
     def _check_kinds(
         self, by_rows: int, packed: int, deep: int, along: bool, first: int, several: bool
     ) -> None:
-        """Check what elements are, and how they are packed."""
+        """Check the element types and the way they are packed."""
         nesting, body = self.nesting, self.op.body.block
         for operand in (packed, *((by_rows,) if nesting.pack_rows else ())):
             kind = _widened(body.args[operand])
@@ -243,7 +243,7 @@ class _Steps:
             self._check_dots(by_rows)
 
     def _check_dots(self, by_rows: int) -> None:
-        """Check that what is packed as words is what dot products take."""
+        """Check that the packed words are operands of dot products."""
         nesting, total = self.nesting, element(self.op.outputs[0])
         elements = dot_elements(self.op.body.block)
         if elements is None or (total == i32) != (elements[0] in ("i8", "ui8")):
@@ -255,7 +255,7 @@ class _Steps:
 
 
 def _widened(value: SSAValue) -> Attribute:
-    """Return the type of an operand behind the casts that a body begins with."""
+    """Return the type of an operand after the casts at the beginning of a body."""
     while (use := value.get_user_of_unique_use()) is not None and isinstance(use, CASTS):
         value = use.results[0]
     return value.type

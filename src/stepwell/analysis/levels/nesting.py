@@ -1,4 +1,4 @@
-"""How the loops of a kernel nest, in the terms of those who write them: what levels say, read."""
+"""The nesting of a kernel's loops, the form of its levels that passes read and write."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ LoopedOp = linalg.GenericOp | linalg.FillOp
 
 
 class Lanes(NamedTuple):
-    """Which loop of an op is vectors, how wide these are and how many stand side by side.
+    """The loop of an op that is vectorised, the width of its vectors and how many are interleaved.
 
-    Without vectors the width is 1; axis -1 is no loop at all.
+    Without vectors the width is 1; axis -1 stands for no loop.
     """
 
     axis: int = -1
@@ -39,62 +39,62 @@ NO_LANES = Lanes()
 
 @dataclass
 class Nesting:
-    """How the loops of one kernel nest; levels say the same, one by one."""
+    """How the loops of one kernel nest; its levels are another form of the same choices."""
 
     shared: int = 0
     """How many of the first loops all ops share."""
     parallel: int = 0
-    """How many of these, the first ones, threads share."""
+    """How many of the shared loops, counted from the first, are parallel."""
     steps: tuple[int, ...] = ()
-    """Iterations of each of these that one parallel iteration takes."""
+    """Iterations of each parallel loop that one parallel iteration takes."""
     tasks: bool = False
-    """Whether threads share the tasks of scalar code: its loops without dependences."""
+    """Whether the tasks of scalar code, its independent loops, run in parallel."""
     grain: int = 1
-    """Iterations of all of them that are worth a thread; 0 where the launch finds out."""
+    """Parallel iterations that are worth a thread; 0 where they are counted at launch."""
     split: int = 0
-    """Into how many parts, which threads share, a sum is cut; 0 where it is not."""
+    """Parallel parts into which a sum is split; 0 where it is not."""
     split_rows: int = 0
     """Rows that a part of a sum over rows reads side by side."""
     tile: tuple[int, int] = (1, 1)
-    """Iterations of the last two shared loops side by side in registers, as rows and vectors."""
+    """The register tile: iterations of the last two shared loops, as rows and vectors."""
     band: int = 1
-    """Iterations of the last shared loop that each op runs over at a time."""
+    """Iterations of the last shared loop that each op takes at a time."""
     ahead: int = 0
-    """In runs of so many rows the first loop of the next runs along with the second of each."""
+    """Rows of a software-pipelined run: each second loop runs with the next row's first."""
     blocks: tuple[int, ...] = ()
-    """How much of the last shared loops, rows and columns being the last, then the depth."""
+    """The cache block: iterations of the last shared loops (rows, columns last), then depth."""
     stream: tuple[int, int] = (0, 0)
-    """Columns of a stretch, and how many rows of the operand of the columns are read at a time."""
+    """The strip: its columns, and the rows of the column operand that are read at a time."""
     pack_rows: bool = False
     """Whether blocks pack the operand that varies with the rows too."""
     in_floats: bool = False
-    """Whether products of bytes are added up in floats, which is exact."""
+    """Whether products of bytes accumulate in f32, where that is exact."""
     dots: bool = False
-    """Whether products of bytes are added up four at a time."""
+    """Whether both operands are packed as words for dot-product instructions."""
     unsigned_rows: bool = False
-    """Whether 128 is added to the bytes of rows for that, and what comes of it taken off again."""
+    """Whether the bytes of rows are biased to unsigned by 128; the sums are corrected."""
     pack_first: bool = False
-    """Whether the first tile of a block packs what it reads, where that is simple."""
+    """Whether the first tile of a block packs while it computes, where the layout allows it."""
     prefetch: bool = False
-    """Whether what a block packs next, or a tile reads later, is asked for while it computes."""
+    """Whether the next packed part of a block, or the later reads of a tile, are prefetched."""
     unroll: bool = False
-    """Whether the loops of each op's sum are written out by the compiler of the text."""
+    """Whether the loops of each op's sum are unrolled by the target's compiler."""
     lanes: tuple[Lanes, ...] = ()
-    """Of each op that has loops, in order."""
+    """The vectorised loop of each op that has loops, in order."""
 
     @property
     def whole_reads(self) -> bool:
-        """Whether operands are packed or read in runs, not by the elements that a body takes."""
+        """Whether operands are packed or read in runs instead of by the body's accesses."""
         return bool(self.blocks or self.stream[0] or self.split)
 
     @property
     def axis(self) -> int:
-        """The shared loop that is vectors, or -1."""
+        """The shared loop that is vectorised, or -1."""
         axis = self.lanes[0].axis if self.lanes else -1
         return axis if axis < self.shared else -1
 
     def step(self, loop: int) -> int:
-        """Return how many iterations of a shared loop the innermost levels compute."""
+        """Return the iterations of a shared loop that the innermost levels compute."""
         if loop == self.axis:
             _, width, many = self.lanes[0]
             return width * (self.tile[1] if self.tile != (1, 1) else many)
@@ -106,23 +106,23 @@ class Nesting:
 def loop_ops(function: kernel.FuncOp) -> list[LoopedOp]:
     """Return the ops of a kernel that have loops.
 
-    Fills that start a sum are part of the sum, those of scalar code are part of that.
+    A fill that initialises a sum is part of the sum; one of scalar code is part of that code.
     """
     scalar = "kernel.scalar" in function.attributes
     return [op for op in function.body.block.ops if _has_loops(op, scalar)]
 
 
 def loops_of(op: LoopedOp) -> list[bool]:
-    """Return of each loop of an op whether its iterations are independent."""
+    """Return for each loop of an op whether its iterations are independent."""
     if isinstance(op, linalg.FillOp):
         return [True] * len(shape(op.outputs[0]))
     return is_parallel(op)
 
 
 def first_of_rows(packed: Index, shared: int) -> int:
-    """Return the first of the shared loops that stand between the rows and what is packed anew.
+    """Return the first shared loop after the last one that the packed operand varies with.
 
-    packed : where an operand is read that varies with the columns and not with the rows
+    packed : the access to an operand that varies with the columns and not with the rows
     """
     used = {d for expr in packed for d in expr.used_dims()}
     first = shared - 2
@@ -134,8 +134,7 @@ def first_of_rows(packed: Index, shared: int) -> int:
 def is_free(op: LoopedOp, parallel: list[bool]) -> bool:
     """Whether every result is a reduction by a known combiner over all the reduction loops.
 
-    What is written at every iteration and does not look at what a reduction has so far may stand
-    beside them.
+    Results written at every iteration that do not read an accumulator are allowed too.
     """
     if isinstance(op, linalg.FillOp):
         return True

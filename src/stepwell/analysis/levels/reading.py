@@ -1,4 +1,4 @@
-"""How the loops of a kernel nest, read off its levels; refused where no loops are made so."""
+"""Read the nesting of a kernel off its levels; refuse levels that cannot be lowered."""
 
 from __future__ import annotations
 
@@ -40,16 +40,15 @@ OUTER = (PARALLEL, FOR)
 
 
 def schedule_of(function: kernel.FuncOp) -> Schedule | None:
-    """Return the levels that are written on a kernel, if there are any."""
+    """Return the levels of a kernel, if it has any."""
     found = function.attributes.get(SCHEDULE)
     return found.data if isinstance(found, kernel.ScheduleAttr) else None
 
 
 def nesting_of(function: kernel.FuncOp) -> Nesting:
-    """Return how the loops of a kernel nest, whose levels were checked when they were written.
+    """Return the nesting of a kernel whose levels were checked when they were written.
 
-    Without levels, and with groups, which `lowering.nests` reads, it is one loop inside of the
-    other, in order.
+    Without levels, and with groups, which `lowering.nests` reads, the loops are nested in order.
     """
     schedule = schedule_of(function)
     if schedule is None or schedule.has_groups:
@@ -59,21 +58,21 @@ def nesting_of(function: kernel.FuncOp) -> Nesting:
 
 
 def nestings_of(function: kernel.FuncOp) -> list[Nesting]:
-    """Return how the loops of a kernel nest, then how those of each of its versions do."""
+    """Return the nesting of a kernel, then those of its versions."""
     versions = versions_in(function.attributes.get(VERSIONS))
     others = (_Reader(function, each.schedule.data).nesting() for each in versions)
     return [nesting_of(function), *others]
 
 
 def lanes_of(function: kernel.FuncOp) -> dict[Operation, Lanes]:
-    """Return of each op that has loops which of them is vectors."""
+    """Return the vectorised loop of each op that has loops."""
     return dict(zip(loop_ops(function), nesting_of(function).lanes, strict=True))
 
 
 def check_levels(function: kernel.FuncOp, schedule: Schedule) -> Nesting:
-    """Return how the loops of a kernel nest; VerifyException where levels say what is not done.
+    """Return the nesting of a kernel; raise VerifyException where its levels cannot be lowered.
 
-    What is read must be spelled as these very levels: so nothing is accepted that has no effect.
+    The nesting must be spelled as these very levels: so no level is accepted without effect.
     """
     reader = _Reader(function, schedule)
     reader.check_loops()
@@ -96,7 +95,7 @@ class _Reader:
         self.sums = [number for number, loops in enumerate(self.loops) if not all(loops)]
 
     def check_loops(self) -> None:
-        """Refuse levels over loops that there are not."""
+        """Refuse levels over loops that do not exist."""
         for number in self.schedule.ops:
             if number >= len(self.ops):
                 count = len(self.ops)
@@ -120,7 +119,7 @@ class _Reader:
             raise VerifyException(f"'{level}': only loops that all ops share run in parallel")
 
     def nesting(self) -> Nesting:
-        """Return what the levels say."""
+        """Return the nesting that the levels describe."""
         found = Nesting(self.shared)
         if not self.ops:
             self._read_threads(found)
@@ -156,7 +155,7 @@ class _Reader:
         return found
 
     def _read_threads(self, found: Nesting) -> None:
-        """Read which loops threads share, and how much of them each takes."""
+        """Read the parallel loops and the iterations of each that a parallel iteration takes."""
         levels = [level for level in self.levels if level.kind == PARALLEL and not level.parts]
         if not levels:
             return
@@ -172,7 +171,7 @@ class _Reader:
         return next((level for levels in self.all for level in levels if level.parts), None)
 
     def _rows_of_parts(self) -> int:
-        """Return how many rows a part of a sum over rows reads side by side."""
+        """Return the rows that a part of a sum over rows reads side by side."""
         for levels in self.all:
             cut = next((level.loop for level in levels if level.parts), None)
             for level in levels if self.shared else ():
@@ -181,7 +180,7 @@ class _Reader:
         return 0
 
     def _lanes(self, number: int) -> Lanes:
-        """Return which loop of an op is vectors, and how many stand side by side."""
+        """Return the vectorised loop of an op, the width and the number of interleaved vectors."""
         levels = self.all[number]
         vector = next((level for level in levels if level.kind == VECTOR), None)
         axis, width = (vector.loop, vector.step) if vector else (self._abreast(levels), 1)
@@ -192,7 +191,7 @@ class _Reader:
         return Lanes(axis, width, max(found[-2].step // width, 1) if unrolled else 1)
 
     def _abreast(self, levels: Levels) -> int:
-        """Return the own loop of which iterations stand side by side, one by one; or -1."""
+        """Return the own loop whose scalar iterations are interleaved; or -1."""
         walked: set[int] = set()
         rows = {level.loop for level in levels if level.parts and self.shared}
         for level in levels:
@@ -203,7 +202,7 @@ class _Reader:
         return -1
 
     def _marks(self) -> Iterator[str]:
-        """Yield the marks that actions, and loops written out, stand for."""
+        """Yield the flags of `Nesting` that actions and unrolled loops stand for."""
         for number, levels in enumerate(self.all):
             loops, axis = self.loops[number], self._lanes(number).axis
             for level in levels:
@@ -233,12 +232,12 @@ class _Reader:
                     yield "unsigned_rows"
 
     def _last(self, k: int) -> int:
-        """Return how many iterations of loop ``k`` the innermost levels compute."""
+        """Return the iterations of loop ``k`` that the innermost levels compute."""
         steps = [level.step for level in self.levels if level.loop == k and level.kind in OUTER]
         return steps[-1] if steps else 1
 
     def _cut(self) -> Level | None:
-        """Return the level that takes a sum in parts, which wait for each other in scratch."""
+        """Return the level that splits a sum into parts with partial sums in scratch."""
         for number in self.sums[:1]:
             *_, depth = [k for k, parallel in enumerate(self.loops[number]) if not parallel]
             found = [level for level in self.all[number] if level.loop == depth]
@@ -262,7 +261,7 @@ class _Reader:
         return (*(sizes.get(k, 1) for k in range(first, self.shared)), cut.step)
 
     def _first_of_rows(self) -> int:
-        """Return the first of the shared loops for which what a block packs is the same."""
+        """Return the first shared loop after the last one that the packed operand varies with."""
         op = self.ops[self.sums[0]]
         for index in indices(op)[: len(op.inputs)] if isinstance(op, linalg.GenericOp) else ():
             used = {d for expr in index for d in expr.used_dims()}

@@ -1,4 +1,4 @@
-"""The levels of a nesting: the one spelling that there is of each."""
+"""Convert a nesting to levels: each nesting has exactly one spelling."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.kernel.versions import VERSIONS, versions_in
 
 GUESSED_LOOP, GUESSED_ROWS = 512, 1 << 14
-"""How long a sum's loop is thought to be where only the run knows: of one result, and of rows."""
+"""Assumed extent of a sum's loop that is known at run time only: of a full sum, and over rows."""
 
 
 def write_nesting(function: kernel.FuncOp, nesting: Nesting) -> None:
-    """Write how its loops nest on a kernel."""
+    """Write the nesting of a kernel as its schedule attribute."""
     function.attributes[SCHEDULE] = kernel.ScheduleAttr(levels_of(function, nesting))
 
 
 def write_nestings(function: kernel.FuncOp, nestings: Sequence[Nesting]) -> None:
-    """Write how its loops nest on a kernel that has as many versions, as they were read."""
+    """Write the nesting of a kernel, then those of its versions, in the order of `nestings_of`."""
     own, *others = nestings
     write_nesting(function, own)
     if versions := versions_in(function.attributes.get(VERSIONS)):
@@ -44,7 +44,7 @@ def write_nestings(function: kernel.FuncOp, nestings: Sequence[Nesting]) -> None
 
 
 def levels_of(function: kernel.FuncOp, nesting: Nesting) -> Schedule:
-    """Return the levels that say how the loops of a kernel nest."""
+    """Return the levels of a kernel's nesting."""
     return _Writer(function, nesting).levels()
 
 
@@ -70,12 +70,12 @@ class _Writer:
         return self._together(self._nest())
 
     def _of_tasks(self) -> Schedule:
-        """Return the levels of scalar code: its tasks, loops without dependences, are one loop."""
+        """Return the levels of scalar code: its tasks, independent loops, are one loop."""
         tasks = (Level(PARALLEL, 0),) if self.nesting.tasks else ()
         return Schedule(self._with_grain(tasks))
 
     def _together(self, found: Iterable[Level]) -> Schedule:
-        """Add what each op has of its own; one list where there is but one op with loops."""
+        """Append the levels of each op; a single list where all ops have the same."""
         levels = self._with_grain(tuple(found))
         own = {number: tuple(self._inner(number)) for number in range(len(self.ops))}
         if len(set(own.values())) == 1:
@@ -83,7 +83,7 @@ class _Writer:
         return Schedule(tuple(levels), {number: each for number, each in own.items() if each})
 
     def _with_grain(self, levels: Levels) -> Levels:
-        """Say on the last parallel level what threads take at a time."""
+        """Add the actions `grain` and `pipeline` to the last parallel level."""
         last = sum(level.kind == PARALLEL for level in levels) - 1
         grain, ahead = self.nesting.grain, self.nesting.ahead
         actions = [Action("grain", grain)] if grain != 1 else []
@@ -120,7 +120,7 @@ class _Writer:
                 yield Level(FOR, k, step)
 
     def _packing(self, op: LoopedOp, first: int, column: int) -> Iterator[Action]:
-        """Yield what a block does before it computes."""
+        """Yield the actions of a block before it computes."""
         assert isinstance(op, linalg.GenericOp)
         found = self.nesting
         where = indices(op)[: len(op.inputs)]
@@ -177,10 +177,10 @@ class _Writer:
         if width > 1:
             yield Level(VECTOR, axis, width)
 
-    # sums in parts
+    # split sums
 
     def _in_parts(self) -> Schedule:
-        """Return the levels of sums that are cut into parts, whose results are added in order."""
+        """Return the levels of split sums, whose parts are combined in order."""
         nesting = self.nesting
         prefetch = (Action("prefetch"),) if nesting.prefetch else ()
         found: dict[int, Levels] = {}
@@ -207,7 +207,7 @@ class _Writer:
         return Schedule(found[0]) if len(self.ops) == 1 else Schedule((), found)
 
     def _cut(self, number: int) -> int:
-        """Return which loop of a sum is cut: the longest, counted in what is taken at once."""
+        """Return the loop of a sum that is split: the longest, counted in steps of vectors."""
         op = self.ops[number]
         assert isinstance(op, linalg.GenericOp)
         axis, width, many = self.nesting.lanes[number]
