@@ -25,7 +25,7 @@ def _real(value: Any) -> Tensor:
     return cast(found, kind)
 
 
-def _raised(good: Tensor, error: tuple[str, str]) -> None:
+def _check(good: Tensor, error: tuple[str, str]) -> None:
     check(good, error[0], [error[1]])
 
 
@@ -34,7 +34,7 @@ def _within(good: Callable[[Tensor], Tensor]) -> Callable[..., None]:
 
     def look(result: Tensor, *values: Tensor) -> None:
         (value,) = values
-        _raised(e.logical_or(good(value), e.isnan(value)), DOMAIN)
+        _check(e.logical_or(good(value), e.isnan(value)), DOMAIN)
 
     return look
 
@@ -44,7 +44,7 @@ def _finite(result: Tensor, *values: Tensor) -> None:
     good = e.logical_not(e.isinf(result))
     for value in values:
         good = e.logical_or(good, e.logical_not(e.isfinite(value)))
-    _raised(good, RANGE)
+    _check(good, RANGE)
 
 
 def _number(result: Tensor, *values: Tensor) -> None:
@@ -52,7 +52,7 @@ def _number(result: Tensor, *values: Tensor) -> None:
     good = e.logical_not(e.isnan(result))
     for value in values:
         good = e.logical_or(good, e.isnan(value))
-    _raised(good, DOMAIN)
+    _check(good, DOMAIN)
 
 
 def _function(
@@ -73,9 +73,9 @@ def _whole(compute: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
 
     def function(value: Any) -> Any:
         x = _real(value)
-        _raised(e.logical_not(e.isnan(x)), ("ValueError", "cannot convert float NaN to integer"))
+        _check(e.logical_not(e.isnan(x)), ("ValueError", "cannot convert float NaN to integer"))
         words = "cannot convert float infinity to integer"
-        _raised(e.logical_not(e.isinf(x)), ("OverflowError", words))
+        _check(e.logical_not(e.isinf(x)), ("OverflowError", words))
         return weakened(cast(compute(x), as_dtype("i64")))
 
     return function

@@ -47,7 +47,7 @@ def _along(value: Tensor, axis: int, low: int, high: int, mode: str, given: Any)
         places = np.pad(np.arange(n), (low, high), how)
         before, after = (take(value, p, axis=axis) for p in (places[:low], places[low + n :]))
     elif mode == "empty":
-        before, after = (full(_with(value.shape, axis, k), 0, value.kind) for k in (low, high))
+        before, after = (full(_with_size(value.shape, axis, k), 0, value.kind) for k in (low, high))
     elif mode == "linear_ramp":
         ends = np.broadcast_to(given.get("end_values", 0), (value.ndim, 2))[axis].tolist()
         before, after = (
@@ -60,7 +60,7 @@ def _along(value: Tensor, axis: int, low: int, high: int, mode: str, given: Any)
     return concat(parts, axis=axis)
 
 
-def _with(shape: tuple[int, ...], axis: int, n: int) -> tuple[int, ...]:
+def _with_size(shape: tuple[int, ...], axis: int, n: int) -> tuple[int, ...]:
     return (*shape[:axis], n, *shape[axis + 1 :])
 
 
@@ -80,7 +80,7 @@ def _statistic(
         edge = _STATISTICS[mode](value[(*head, where)], axis, keepdims=True)
         if mode in ("mean", "median") and value.kind.kind in ("signed", "unsigned"):
             edge = ufunc(np.rint, edge)
-        found.append(broadcast_to(cast(edge, value.kind), _with(value.shape, axis, k)))
+        found.append(broadcast_to(cast(edge, value.kind), _with_size(value.shape, axis, k)))
     return found[0], found[1]
 
 

@@ -103,11 +103,11 @@ def kind_of(value: Any) -> Any:
     typed = isinstance(value, np.ndarray | np.generic | Variable | DeviceArray)
     dtype = value.dtype if typed else np.asarray(value).dtype
     if dtype.kind in "OUSVMm":
-        raise TypeError(f"expected an array or a number, got {_called(value, dtype)}")
+        raise TypeError(f"expected an array or a number, got {_type_name(value, dtype)}")
     return dtype
 
 
-def _called(value: Any, dtype: Any) -> str:
+def _type_name(value: Any, dtype: Any) -> str:
     return f"an array of {dtype}" if isinstance(value, np.ndarray) else type(value).__name__
 
 

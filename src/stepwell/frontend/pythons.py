@@ -48,12 +48,12 @@ def _chosen(test: Any, value: Any, best: Any) -> Any:
     spec = joined(spec_of(value), spec_of(best)) if is_data(value) and is_data(best) else None
     if spec is None or spec.shape:
         raise TraceError("min and max compare numbers of one type; use numpy.minimum or maximum")
-    found = e.where(test, *(_in(v, spec.kind) for v in (value, best)))
+    found = e.where(test, *(_cast_to(v, spec.kind) for v in (value, best)))
     found.weak = spec.weak
     return found
 
 
-def _in(value: Any, kind: Any) -> Tensor:
+def _cast_to(value: Any, kind: Any) -> Tensor:
     return full((), value, kind) if is_number(value) else cast(lift(value), kind)
 
 
@@ -64,7 +64,7 @@ def _has_traced(values: Any) -> bool:
 def _any(values: Any, /) -> Any:
     found: Any = False
     for value in values:
-        found = or_(_given(found), _given(value))
+        found = or_(_test_of(found), _test_of(value))
         if not isinstance(found, Tensor) and found:
             return True
     return truth(found) if isinstance(found, Tensor) else False
@@ -73,13 +73,13 @@ def _any(values: Any, /) -> Any:
 def _all(values: Any, /) -> Any:
     found: Any = True
     for value in values:
-        found = and_(_given(found), _given(value))
+        found = and_(_test_of(found), _test_of(value))
         if not isinstance(found, Tensor) and not found:
             return False
     return truth(found) if isinstance(found, Tensor) else True
 
 
-def _given(value: Any) -> Callable[[], Any]:
+def _test_of(value: Any) -> Callable[[], Any]:
     return lambda: truth(value) if isinstance(value, Tensor) else bool(value)
 
 

@@ -141,7 +141,7 @@ def dispatched(tree: Any, results: bool = False) -> Any:
     node = tree.kind
     if not isinstance(node, Node):
         if results and node not in (tuple, list, dict) and not _is_plain(node):
-            return Object(node, partial(_called, node), None, None, inside)
+            return Object(node, partial(_named_tuple, node), None, None, inside)
         return tree._replace(children=inside)
     kind, keys = node.kind, tree.keys
     if keys is not None and kind not in (OrderedDict, defaultdict):
@@ -160,7 +160,7 @@ def _is_plain(kind: Any) -> bool:
     return made and kind.__init__ is object.__init__ and type(kind) is type
 
 
-def _called(kind: Any, values: Sequence[Any]) -> Any:
+def _named_tuple(kind: Any, values: Sequence[Any]) -> Any:
     """Return a named tuple, made by its class's own constructor."""
     return kind(*values)
 

@@ -222,7 +222,7 @@ def _corners(combine: Callable[[int, int], int]) -> _Rule:
     return rule
 
 
-def _both(low: Callable[[int, int], int]) -> _Rule:
+def _extreme(low: Callable[[int, int], int]) -> _Rule:
     """Return the rule of minimum or maximum."""
 
     def rule(given: _Given, *_: Any) -> Range | None:
@@ -263,7 +263,7 @@ def _remainder(given: _Given, *_: Any) -> Range | None:
     return b[0] + 1, 0
 
 
-def _same(given: _Given, *_: Any) -> Range | None:
+def _first_operand(given: _Given, *_: Any) -> Range | None:
     return given[0]
 
 
@@ -277,13 +277,13 @@ def _number(
         return None
 
 
-def _counted(
+def _iota(
     given: _Given, result: Tensor, operands: Sequence[Tensor], properties: Mapping[str, Any]
 ) -> Range | None:
     return 0, max(result.shape[properties["axis"]] - 1, 0)
 
 
-def _place(
+def _axis_position(
     given: _Given, result: Tensor, operands: Sequence[Tensor], properties: Mapping[str, Any]
 ) -> Range | None:
     """Return the range of positions along an axis of the operand."""
@@ -312,12 +312,12 @@ def _shifted(given: _Given, *_: Any) -> Range | None:
 
 _RULES: dict[str, _Rule] = {
     "full": _number,
-    "iota": _counted,
+    "iota": _iota,
     "add": _corners(lambda x, y: x + y),
     "sub": _corners(lambda x, y: x - y),
     "mul": _corners(lambda x, y: x * y),
-    "min": _both(min),
-    "max": _both(max),
+    "min": _extreme(min),
+    "max": _extreme(max),
     "neg": _negated,
     "abs": _absolute,
     "floor_div": _divided,
@@ -329,14 +329,14 @@ _RULES: dict[str, _Rule] = {
     "concat": lambda given, *_: united(given),
     "dynamic_update_slice": lambda given, *_: united(given[:2]),
     "scatter": lambda given, *_: united(given[:2]),
-    "argmax": _place,
-    "argmin": _place,
-    "argsort": _place,
+    "argmax": _axis_position,
+    "argmin": _axis_position,
+    "argsort": _axis_position,
     **dict.fromkeys(
         (
             *("broadcast", "reshape", "transpose", "slice", "reverse", "gather", "dynamic_slice"),
             *("reduce_min", "reduce_max", "cumulative_min", "cumulative_max", "sort", "relu"),
         ),
-        _same,
+        _first_operand,
     ),
 }

@@ -56,7 +56,7 @@ def _summands(a: Any, dtype: Any) -> Tensor:
     return cast(value, as_dtype("ui64")) if value.kind.kind == "unsigned" else value
 
 
-def _begun(function: Any, value: Tensor, initial: Any) -> Tensor:
+def _with_initial(function: Any, value: Tensor, initial: Any) -> Tensor:
     """Return ``value`` combined with the initial value of the reduction."""
     if initial is None:
         return value
@@ -82,7 +82,7 @@ def sum(
         found = r.any(value, axis, keepdims=keepdims)
     else:
         found = r.sum(value, axis, dtype=value.kind, keepdims=keepdims)
-    return stored(_begun(np.add, fresh(found), initial), out)
+    return stored(_with_initial(np.add, fresh(found), initial), out)
 
 
 @public(method=True)
@@ -101,7 +101,7 @@ def prod(
         found = r.all(value, axis, keepdims=keepdims)
     else:
         found = r.prod(value, axis, dtype=value.kind, keepdims=keepdims)
-    return stored(_begun(np.multiply, fresh(found), initial), out)
+    return stored(_with_initial(np.multiply, fresh(found), initial), out)
 
 
 def _extreme(name: str, ours: Callable[..., Tensor], function: Any) -> Callable[..., Tensor]:
@@ -175,7 +175,7 @@ def _counted(value: Tensor, axis: Any, where: Any, keepdims: bool) -> Any:
     return r.sum(_mask(where, value), axis, keepdims=keepdims)
 
 
-def _over(total: Tensor, count: Any) -> Tensor:
+def _divided(total: Tensor, count: Any) -> Tensor:
     """Return ``total / count`` in the dtype of ``total``."""
     if isinstance(count, Tensor):
         return e.divide(total, cast(count, total.kind))
@@ -215,7 +215,7 @@ def _mean(value: Tensor, axis: Any, where: Any, keepdims: bool) -> Tensor:
     """Return the masked mean, computed in float32 at least: sums overflow smaller floats."""
     wide = _at_least_single(value)
     total = r.sum(chosen(wide, where, 0), axis, dtype=wide.kind, keepdims=keepdims)
-    return cast(_over(total, _counted(wide, axis, where, keepdims)), value.kind)
+    return cast(_divided(total, _counted(wide, axis, where, keepdims)), value.kind)
 
 
 def _at_least_single(value: Tensor) -> Tensor:
@@ -244,9 +244,9 @@ def _variance(
     total = r.sum(squares, axis, keepdims=keepdims)
     count = _counted(wide, axis, where, keepdims)
     if is_number(count) and is_number(ddof):
-        return _over(total, builtins.max(count - ddof, 0)), value.kind
+        return _divided(total, builtins.max(count - ddof, 0)), value.kind
     left = ufunc(np.maximum, ufunc(np.subtract, count, ddof), 0)
-    return _over(total, left), value.kind
+    return _divided(total, left), value.kind
 
 
 def degrees(ddof: Any, correction: Any) -> Any:

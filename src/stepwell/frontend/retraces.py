@@ -50,7 +50,7 @@ class Retraces:
         raises TraceError : the function was traced too often
         """
         if self.calls and self.most is not None:
-            reason = _outside(change) if change is not None else _nearest(call, self.calls)
+            reason = _change_text(change) if change is not None else _nearest(call, self.calls)
             self.reasons.append(reason)
             if len(self.calls) >= self.most:
                 raise TraceError(
@@ -67,7 +67,7 @@ class Retraces:
         self.reasons.clear()
 
 
-def _outside(change: Change) -> str:
+def _change_text(change: Change) -> str:
     what = "has another content" if change.array else f"is {change.now}, was {change.was}"
     return (
         f"'{change.path}', read outside of the function, {what}; "

@@ -20,15 +20,15 @@ from stepwell.frontend.statements import Function
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import users_frame
 
-_DONE: set[CodeType] = set()
+_OUTPUTS: set[CodeType] = set()
 """Rewritten code."""
-_MADE: dict[CodeType, CodeType | None] = {}
+_REWRITTEN: dict[CodeType, CodeType | None] = {}
 """The rewritten code of functions; None for functions that are traced without rewriting."""
 
 
 def is_rewritten(function: FunctionType) -> bool:
     """Whether the function was rewritten, or defined in one that was."""
-    return function.__code__ in _DONE
+    return function.__code__ in _OUTPUTS
 
 
 def rewritten(function: FunctionType, runtime: Any) -> FunctionType:
@@ -37,11 +37,11 @@ def rewritten(function: FunctionType, runtime: Any) -> FunctionType:
     The globals, defaults and cells are those of ``function``.
     """
     code = function.__code__
-    if code in _DONE:
+    if code in _OUTPUTS:
         return function
-    if code not in _MADE:
-        _MADE[code] = _code_of(function)
-    made = _MADE[code]
+    if code not in _REWRITTEN:
+        _REWRITTEN[code] = _code_of(function)
+    made = _REWRITTEN[code]
     if made is None:
         return function
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
@@ -57,7 +57,7 @@ def rewritten(function: FunctionType, runtime: Any) -> FunctionType:
 def why_as_it_is() -> str:
     """Return why the user's function at the current line is not rewritten; "" if it is."""
     frame = users_frame()
-    if frame is None or _MADE.get(frame.f_code, frame.f_code) is not None:
+    if frame is None or _REWRITTEN.get(frame.f_code, frame.f_code) is not None:
         return ""
     name, file = frame.f_code.co_name, frame.f_code.co_filename
     if not linecache.getlines(file, frame.f_globals):
@@ -92,7 +92,7 @@ def _code_of(function: FunctionType) -> CodeType | None:
     except SyntaxError:  # the rewritten text breaks Python's rules about names
         return None
     (made,) = [c for c in _codes(outer) if c.co_name == function.__code__.co_name]
-    made = _called(made, made.co_qualname, function.__code__.co_qualname)
+    made = _renamed(made, made.co_qualname, function.__code__.co_qualname)
     _mark(made)
     return made
 
@@ -107,14 +107,14 @@ def _lambda_of(function: FunctionType) -> ast.stmt | None:
     return ast.copy_location(ast.Expr(node), node)
 
 
-def _called(code: CodeType, now: str, name: str) -> CodeType:
+def _renamed(code: CodeType, now: str, name: str) -> CodeType:
     """Return code under its own name, without that of the factory.
 
     Code of branches and loop bodies is named after the enclosing function, for tracebacks.
     """
     qualified = name + code.co_qualname.removeprefix(now)
     own = [part for part in qualified.split(".") if part not in ("<locals>", *DEFINED)]
-    inner = [_called(c, now, name) if isinstance(c, CodeType) else c for c in code.co_consts]
+    inner = [_renamed(c, now, name) if isinstance(c, CodeType) else c for c in code.co_consts]
     return code.replace(co_name=own[-1], co_qualname=qualified, co_consts=tuple(inner))
 
 
@@ -123,7 +123,7 @@ def _codes(code: CodeType) -> list[CodeType]:
 
 
 def _mark(code: CodeType) -> None:
-    _DONE.add(code)
+    _OUTPUTS.add(code)
     for inner in _codes(code):
         _mark(inner)
 

@@ -45,7 +45,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-def _sized(name: str, size: int | None, instead: str = "") -> int:
+def _check_size(name: str, size: int | None, instead: str = "") -> int:
     if size is None:
         raise TraceError(
             f"numpy.{name} of a traced value has a result whose shape only the run knows; "
@@ -80,7 +80,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = 0) -> tuple[Te
     raises TraceError : ``size`` is missing
     source : `numpy.nonzero`, `jax.numpy.nonzero`
     """
-    n = _sized("nonzero", size, "; or choose with numpy.where(condition, x, y)")
+    n = _check_size("nonzero", size, "; or choose with numpy.where(condition, x, y)")
     return _places(array(a), n, fill_value)
 
 
@@ -103,14 +103,14 @@ def _places(value: Tensor, size: int, fill_value: Any) -> tuple[Tensor, ...]:
 @public()
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = 0) -> Tensor:
     """Return the indices of the nonzero elements, one row for each; see `nonzero`."""
-    n = _sized("argwhere", size)
+    n = _check_size("argwhere", size)
     return stack(_places(array(a), n, fill_value), axis=1)
 
 
 @public()
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = 0) -> Tensor:
     """Return the flat indices of the nonzero elements; see `nonzero`."""
-    n = _sized("flatnonzero", size)
+    n = _check_size("flatnonzero", size)
     return _places(ravel(array(a)), n, fill_value)[0]
 
 
@@ -159,7 +159,7 @@ def _grouped(x: Any, equal_nan: bool) -> _Groups:
     return _Groups(row, order, concat([full((1,), True, BOOL), other]))
 
 
-def _kept(row: Tensor, mask: Tensor, size: int, fill_value: Any) -> tuple[Tensor, Tensor]:
+def _selected(row: Tensor, mask: Tensor, size: int, fill_value: Any) -> tuple[Tensor, Tensor]:
     """Return the selected elements of a row, and their places in it."""
     places = packed(mask, size)
     if not row.size:
@@ -191,11 +191,11 @@ def unique(
     raises TraceError : ``size`` is missing
     source : `numpy.unique`, `jax.numpy.unique`
     """
-    n = _sized("unique", size)
+    n = _check_size("unique", size)
     if axis is not None:
         raise TraceError("unique of rows (axis=) is not known to Stepwell")
     groups = _grouped(ar, equal_nan)
-    values, places = _kept(groups.row, groups.first, n, fill_value)
+    values, places = _selected(groups.row, groups.first, n, fill_value)
     found: list[Tensor] = [values]
     if return_index:
         found.append(take(groups.order, places, mode="clip") if groups.row.size else places)
@@ -232,14 +232,14 @@ def _counts(groups: _Groups, size: int) -> Tensor:
 @public()
 def unique_values(x: Any, *, size: int | None = None, fill_value: Any = None) -> Tensor:
     """Return the distinct elements, in ascending order; each NaN is distinct. See `unique`."""
-    _sized("unique_values", size)
+    _check_size("unique_values", size)
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
 @public()
 def unique_counts(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
     """Return the distinct elements, and how often each occurs in ``x``. See `unique`."""
-    _sized("unique_counts", size)
+    _check_size("unique_counts", size)
     found = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueCounts(*found)
 
@@ -247,7 +247,7 @@ def unique_counts(x: Any, *, size: int | None = None, fill_value: Any = None) ->
 @public()
 def unique_inverse(x: Any, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
     """Return the distinct elements, and for each of ``x`` its index in them. See `unique`."""
-    _sized("unique_inverse", size)
+    _check_size("unique_inverse", size)
     found = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
     return UniqueInverse(*found)
 
@@ -255,14 +255,14 @@ def unique_inverse(x: Any, *, size: int | None = None, fill_value: Any = None) -
 @public()
 def unique_all(x: Any, *, size: int | None = None, fill_value: Any = None) -> Unique:
     """Return the distinct elements, first places, inverse and counts. See `unique`."""
-    _sized("unique_all", size)
+    _check_size("unique_all", size)
     return Unique(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 @public()
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Tensor:
     """Return the elements in either of two arrays, ascending. ``size`` as in `unique`."""
-    _sized("union1d", size)
+    _check_size("union1d", size)
     both = concat(unified(ravel(array(ar1)), ravel(array(ar2))))
     return unique(both, size=size, fill_value=fill_value)
 
@@ -271,7 +271,7 @@ def _chosen(ar1: Any, ar2: Any, size: int, fill_value: Any, invert: bool) -> Ten
     x, y = unified(ravel(array(ar1)), ravel(array(ar2)))
     groups = _grouped(x, equal_nan=True)
     mask = e.logical_and(groups.first, isin(groups.row, y, invert=invert))
-    return _kept(groups.row, mask, size, 0 if fill_value is None else fill_value)[0]
+    return _selected(groups.row, mask, size, 0 if fill_value is None else fill_value)[0]
 
 
 @public()
@@ -284,7 +284,7 @@ def intersect1d(
     fill_value: Any = None,
 ) -> Tensor:
     """Return the elements in both arrays, ascending. ``size`` as in `unique`; default fill 0."""
-    return _chosen(ar1, ar2, _sized("intersect1d", size), fill_value, invert=False)
+    return _chosen(ar1, ar2, _check_size("intersect1d", size), fill_value, invert=False)
 
 
 @public()
@@ -297,7 +297,7 @@ def setdiff1d(
     fill_value: Any = None,
 ) -> Tensor:
     """Return the elements of the first array only, ascending; ``size`` as in `unique`, fill 0."""
-    return _chosen(ar1, ar2, _sized("setdiff1d", size), fill_value, invert=True)
+    return _chosen(ar1, ar2, _check_size("setdiff1d", size), fill_value, invert=True)
 
 
 @public()
@@ -310,9 +310,9 @@ def setxor1d(
     fill_value: Any = None,
 ) -> Tensor:
     """Return the elements in exactly one array, ascending; ``size`` as in `unique`, fill 0."""
-    n = _sized("setxor1d", size)
+    n = _check_size("setxor1d", size)
     x, y = unified(ravel(array(ar1)), ravel(array(ar2)))
     groups = _grouped(concat([x, y]), equal_nan=True)
     both = e.logical_and(isin(groups.row, x), isin(groups.row, y))
     mask = e.logical_and(groups.first, e.logical_not(both))
-    return _kept(groups.row, mask, n, 0 if fill_value is None else fill_value)[0]
+    return _selected(groups.row, mask, n, 0 if fill_value is None else fill_value)[0]

@@ -35,7 +35,7 @@ from stepwell.frontend.tensor import Tensor
 _MODES = ("valid", "same", "full")
 
 
-def _slid(x: Tensor, w: Tensor, low: int, high: int) -> Tensor:
+def _sliding_products(x: Tensor, w: Tensor, low: int, high: int) -> Tensor:
     """Return the dot products of ``w`` with every window of ``x``, which is padded with zeros."""
     kind = x.kind
     if kind is BOOL:
@@ -65,7 +65,7 @@ def _correlated(a: Tensor, v: Tensor, mode: str) -> Tensor:
     k = v.size
     before = {"valid": 0, "same": k // 2, "full": k - 1}[mode]
     after = {"valid": 0, "same": k - 1 - k // 2, "full": k - 1}[mode]
-    return _slid(a, v, before, after)
+    return _sliding_products(a, v, before, after)
 
 
 @public()
@@ -278,13 +278,13 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
         raise TypeError("numpy.ediff1d is not defined for bool: booleans have no difference")
     parts = [diff(value) if value.size else value]
     if to_begin is not None:
-        parts.insert(0, _end(to_begin, value, "to_begin"))
+        parts.insert(0, _end_values(to_begin, value, "to_begin"))
     if to_end is not None:
-        parts.append(_end(to_end, value, "to_end"))
+        parts.append(_end_values(to_end, value, "to_end"))
     return j.concat(parts) if len(parts) > 1 else parts[0]
 
 
-def _end(given: Any, value: Tensor, name: str) -> Tensor:
+def _end_values(given: Any, value: Tensor, name: str) -> Tensor:
     end = array(given)
     if not np.can_cast(end.dtype, value.dtype, "same_kind"):
         raise TypeError(

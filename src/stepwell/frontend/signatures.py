@@ -41,15 +41,15 @@ class InputSignature:
             for axis, (size, told) in enumerate(zip(argument.shape, spec.shape, strict=True)):
                 if not isinstance(told, Dim):
                     if size != told:
-                        raise TypeError(_wrong(argument, spec, f"axis {axis} has size {size}"))
+                        raise TypeError(_message(argument, spec, f"axis {axis} has size {size}"))
                     continue
                 try:
                     value = told.of(size)
                 except ValueError as error:
-                    raise TypeError(_wrong(argument, spec, str(error))) from None
+                    raise TypeError(_message(argument, spec, str(error))) from None
                 if values.setdefault(told.name, value) != value:
                     what = f"{told.name} is {values[told.name]} already, and {value} by axis {axis}"
-                    raise TypeError(_wrong(argument, spec, what))
+                    raise TypeError(_message(argument, spec, what))
                 symbol = names.setdefault(told.name, len(names))
                 axes.append(Axis(number, axis, symbol, told.by, told.constant))
         return Sizes(tuple(axes), len(names)) if axes else None
@@ -57,10 +57,10 @@ class InputSignature:
 
 def _check_type(argument: Argument, spec: ShapeDtypeStruct) -> None:
     if argument.kind is not as_dtype(spec.dtype):
-        raise TypeError(_wrong(argument, spec, f"it is of {argument.kind.name}"))
+        raise TypeError(_message(argument, spec, f"it is of {argument.kind.name}"))
     if len(argument.shape) != len(spec.shape):
-        raise TypeError(_wrong(argument, spec, f"it has {len(argument.shape)} axes"))
+        raise TypeError(_message(argument, spec, f"it has {len(argument.shape)} axes"))
 
 
-def _wrong(argument: Argument, spec: ShapeDtypeStruct, what: str) -> str:
+def _message(argument: Argument, spec: ShapeDtypeStruct, what: str) -> str:
     return f"argument '{argument.path}' is to be {spec!r} by the input_signature: {what}"

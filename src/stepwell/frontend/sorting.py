@@ -146,7 +146,7 @@ def searchsorted(
         row = take(row, sorter)
     (n,) = row.shape
     if 0 < n <= COMPARED:
-        return _counted(row, value, side)
+        return _count_preceding(row, value, side)
     place = zeros(value.shape, dtype=INTEGER.numpy)
     for step in (1 << k for k in reversed(range(n.bit_length()))):
         behind = e.add(place, step)
@@ -158,7 +158,7 @@ def searchsorted(
     return place
 
 
-def _counted(row: Tensor, value: Tensor, side: str) -> Tensor:
+def _count_preceding(row: Tensor, value: Tensor, side: str) -> Tensor:
     """Return how many elements of a short row precede each value: all are compared."""
     wide = reshape(value, (*value.shape, 1))
     behind = _before(row, wide) if side == "left" else e.logical_not(_before(wide, row))

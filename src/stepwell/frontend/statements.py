@@ -45,7 +45,7 @@ class Function:
     def __init__(self, node: ast.FunctionDef, around: frozenset[str] = frozenset()) -> None:
         arguments = node.args
         first = next((a.arg for a in (*arguments.posonlyargs, *arguments.args)), "")
-        node.body = [s for n in node.body for s in _listed(Desugar(first).visit(n))]
+        node.body = [s for n in node.body for s in _as_list(Desugar(first).visit(n))]
         self.node = node
         self.count = 0
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
@@ -287,7 +287,7 @@ class Function:
         names = [*names, *self._flags_set([*body, *orelse])]
         dead = self._dead(written, names)
         every = self._sharing([*names, *dead])
-        read = _read_in(node.orelse)  # by the branch that is traced second
+        read = _names_in(node.orelse)  # by the branch that is traced second
         again = [n for n in assigned(node.body) if n in dead and n in read]
         return [
             define("__body__", [*every, *body]),
@@ -322,12 +322,12 @@ class Function:
         entering = self.live.entering[id(node)] | self.live.always
         written: list[Any] = [node.target] if isinstance(node, ast.For) else []
         written += node.body
-        live = after | entering | orelse | _read_in(node.orelse)
+        live = after | entering | orelse | _names_in(node.orelse)
         names = self._kept(written, live | self._test_reads(node))
         stops = [left] if may_leave(node.body, ast.Break) else []
         if self.by_flag and may_leave(node.body, ast.Return):
             stops.append("__done__")
-        counter, lists = _counter(node), _grown(node)
+        counter, lists = _counter(node), _appended_lists(node)
         self.flags += [left, skipped]
         head: list[ast.stmt] = []
         if isinstance(node, ast.For):
@@ -419,7 +419,7 @@ def _rebound(node: ast.FunctionDef) -> set[str]:
     return {name for n in inner for name in declared(n, ast.Nonlocal)}
 
 
-def _listed(found: Any) -> list[ast.stmt]:
+def _as_list(found: Any) -> list[ast.stmt]:
     return found if isinstance(found, list) else [found]
 
 
@@ -434,7 +434,7 @@ def _counter(node: ast.While | ast.For) -> str:
     return "" if node.target.id in assigned(node.body) else node.target.id
 
 
-def _grown(node: ast.While | ast.For) -> ast.expr:
+def _appended_lists(node: ast.While | ast.For) -> ast.expr:
     """Return a thunk of the lists that a loop only appends to, with no other use in its body."""
     used = Counter(n.id for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name))
     appended: Counter[str] = Counter()
@@ -447,7 +447,7 @@ def _grown(node: ast.While | ast.For) -> ast.expr:
     return later(tuple_of([n for n in appended if appended[n] == used[n]]))
 
 
-def _read_in(nodes: Sequence[ast.stmt]) -> frozenset[str]:
+def _names_in(nodes: Sequence[ast.stmt]) -> frozenset[str]:
     return frozenset(n.id for s in nodes for n in ast.walk(s) if isinstance(n, ast.Name))
 
 

@@ -115,7 +115,7 @@ def call_named(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> A
     try:
         bound = theirs.bind(*args, **{k: v for k, v in keywords.items() if k not in extra})
     except TypeError as error:
-        raise TypeError(f"{name}() {_spoken(error)}") from None
+        raise TypeError(f"{name}() {_python_message(error)}") from None
     kinds = {p.kind for p in theirs.parameters.values()}
     if inspect.Parameter.VAR_POSITIONAL in kinds:
         given = dict(bound.kwargs) | extra
@@ -151,7 +151,7 @@ _SIZES = frozenset(
 """Parameters that shapes depend on: known arrays are passed to them by content."""
 
 
-def _spoken(error: TypeError) -> str:
+def _python_message(error: TypeError) -> str:
     """Return the error of a wrong call in Python's usual words."""
     said = str(error)
     if said.startswith("missing a required argument"):
@@ -204,13 +204,13 @@ def call_function(function: Any, args: Sequence[Any], keywords: Mapping[str, Any
         pass
     if name not in FUNCTIONS:
         complete()
-    name = _called(function, name)
+    name = _dotted_name(function, name)
     if name not in FUNCTIONS or function is not numpys(name):
         raise TraceError(refusal(name))
     return call_named(name, args, keywords)
 
 
-def _called(function: Any, name: str) -> str:
+def _dotted_name(function: Any, name: str) -> str:
     module = str(getattr(function, "__module__", ""))
     return f"{module.removeprefix('numpy.')}.{name}" if module.startswith("numpy.") else name
 

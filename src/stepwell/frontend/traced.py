@@ -182,7 +182,7 @@ def _once(
     """
     name, where = name_of(function), _where(function)[0]
     written = Trace(name, traced_weights=traced_weights or TracedWeights(), **checks)
-    written.computed = _computed if general else None
+    written.computed = _op_of_size if general else None
     captures = written.captures = Captures(written, known) if known else None
     written.standing = None if known else alone.begin(written)
     inputs = [_argument(written, a, where) for a in call.arguments]
@@ -191,7 +191,7 @@ def _once(
         value.weak, value.cell = told.weak, told.cell
     with tracing(written):
         if captures is not None:
-            _root(captures, function, call)
+            _record_roots(captures, function, call)
         rest = iter([inputs[k] for k in same] or inputs)
         values, handed = dict(call.static), dict[str, list[Tensor]]()
         for argument, tree in call.trees:
@@ -211,7 +211,7 @@ def _once(
             [*(a.path for a in call.arguments), *outside.names], inputs, returned, results
         )
         results = [written.solid(value) for value in results]
-        given = _given_away(call, donated) if not same else []
+        given = _donated_arrays(call, donated) if not same else []
         effects = donations(effects, head, results, given, written.lines)
     called = dict(zip(effects.places, result_names(function, tree), strict=False))
     names = [called.get(k, "") for k in range(len(results))] if called else []
@@ -254,7 +254,7 @@ def _where(function: Callable[..., Any]) -> tuple[str, Any]:
     return f"{code.co_filename}:{code.co_firstlineno}" if code else "", code
 
 
-def _given_away(call: Call, donated: Collection[str]) -> list[int]:
+def _donated_arrays(call: Call, donated: Collection[str]) -> list[int]:
     """Return the numbers of the arrays in donated arguments; variables are never donated."""
     owners = [name for name, tree in call.trees for _ in paths(tree, name)]
     pairs = enumerate(zip(owners, call.arguments, strict=True))
@@ -276,7 +276,7 @@ def _entry(name: str) -> str:
     return entry if entry and not entry[0].isdigit() else f"function{entry}"
 
 
-def _computed(array: Any) -> Tensor | None:
+def _op_of_size(array: Any) -> Tensor | None:
     """Return an array as an op of its size: a fill or an iota; None if it is neither."""
     kind = dtype_of(array.dtype.newbyteorder("="))
     if kind is None or array.size < 2 or is_frozen(array):
@@ -302,7 +302,7 @@ def name_of(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", "function")
 
 
-def _root(captures: Captures, function: Any, call: Call) -> None:
+def _record_roots(captures: Captures, function: Any, call: Call) -> None:
     """Record the objects whose attributes are read: the function, its self, static arguments."""
     while hasattr(type(function), "inlined"):  # transformed or jitted functions
         function = function.__wrapped__

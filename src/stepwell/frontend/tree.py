@@ -94,10 +94,10 @@ def assign(target: Any, values: Any) -> Any:
     >>> assign(state, {"count": 3, "mean": np.ones(2)})
     {'count': Variable(3), 'mean': array([1., 1.])}
     """
-    return map(_assigned, target, values)
+    return map(_assign_leaf, target, values)
 
 
-def _assigned(target: Any, value: Any) -> Any:
+def _assign_leaf(target: Any, value: Any) -> Any:
     if isinstance(target, Variable):
         return target.assign(value)
     if not isinstance(target, np.ndarray | Tensor):

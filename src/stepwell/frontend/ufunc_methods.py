@@ -78,16 +78,16 @@ _REDUCTIONS: dict[str, Callable[..., Any]] = {
     "add": red.sum,
     "multiply": red.prod,
     "maximum": lambda a, axis, dtype, out, keep, start, where: red.max(
-        _as(a, dtype), axis, None, keep, start, where
+        _as_dtype(a, dtype), axis, None, keep, start, where
     ),
     "minimum": lambda a, axis, dtype, out, keep, start, where: red.min(
-        _as(a, dtype), axis, None, keep, start, where
+        _as_dtype(a, dtype), axis, None, keep, start, where
     ),
     "fmax": lambda a, axis, dtype, out, keep, start, where: nanmax(
-        _as(a, dtype), axis, None, keep, start, where
+        _as_dtype(a, dtype), axis, None, keep, start, where
     ),
     "fmin": lambda a, axis, dtype, out, keep, start, where: nanmin(
-        _as(a, dtype), axis, None, keep, start, where
+        _as_dtype(a, dtype), axis, None, keep, start, where
     ),
     "logical_and": lambda a, axis, dtype, out, keep, start, where: red.all(
         a, axis, None, keep, where=where
@@ -102,7 +102,7 @@ _REDUCTIONS: dict[str, Callable[..., Any]] = {
 """Reductions with an op, or composed of such ops."""
 
 
-def _as(a: Any, dtype: Any) -> Tensor:
+def _as_dtype(a: Any, dtype: Any) -> Tensor:
     return array(a) if dtype is None else cast(array(a), dtype_of(dtype))
 
 

@@ -87,7 +87,7 @@ def _computed(function: Any, inputs: Sequence[Any], dtype: Any) -> Any:
     if function.nout > 1:
         return found
     if any(test is not None for test in beyond):
-        found = _with_those_beyond(function, inputs, beyond, found)
+        found = _with_beyond_range(function, inputs, beyond, found)
     found = cast(found, result)
     if found.shape == () and function in _PYTHON and all(map(_is_weak, inputs)):
         return weakened(found)
@@ -186,7 +186,7 @@ def _compared(function: Any, inputs: Sequence[Any], kinds: Sequence[Any]) -> Ten
     return None
 
 
-def _with_those_beyond(
+def _with_beyond_range(
     function: Any, inputs: Sequence[Any], fits: Sequence[Tensor | None], found: Tensor
 ) -> Tensor:
     """Return a comparison corrected for traced integers out of the dtype's range."""
@@ -313,12 +313,12 @@ def call_ufunc(function: Any, method: str, inputs: tuple[Any, ...], keywords: An
             pass
     given = {k: v for k, v in keywords.items() if k not in _IGNORED}
     if method == "__call__":
-        return _called(function, inputs, **given)
+        return _call(function, inputs, **given)
     methods = import_module("stepwell.frontend.ufunc_methods")
     return methods.call_method(function, method, inputs, given)
 
 
-def _called(
+def _call(
     function: Any,
     inputs: tuple[Any, ...],
     out: Any = None,

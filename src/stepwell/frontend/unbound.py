@@ -34,8 +34,8 @@ class Undefined:
             raise TraceError(f"'{name}' has no value on each way that leads here; {why}")
         trace = active_trace()
         if trace is not None and trace.branches:
-            raise_in_branch(lambda: UnboundLocalError(_said(name)))
-        raise UnboundLocalError(_said(name))
+            raise_in_branch(lambda: UnboundLocalError(_unbound_message(name)))
+        raise UnboundLocalError(_unbound_message(name))
 
     __getattr__ = __getitem__ = __setitem__ = __iter__ = __len__ = __bool__ = __call__ = read
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = read
@@ -66,7 +66,7 @@ class Maybe:
         if not isinstance(flag, Tensor):
             return self.value if flag else Undefined(self.name).read()
         if flag.graph.ranges.truth(flag) is not True:
-            check(flag, "UnboundLocalError", (_said(self.name),))
+            check(flag, "UnboundLocalError", (_unbound_message(self.name),))
         return self.value
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -96,5 +96,5 @@ UNSURE = frozenset((Undefined, Maybe))
 """The classes that stand for variables without a certain value."""
 
 
-def _said(name: str) -> str:
+def _unbound_message(name: str) -> str:
     return f"cannot access local variable '{name}' where it is not associated with a value"

@@ -15,7 +15,7 @@ from stepwell.frontend.tensor import Tensor, has_traced_bounds
 from stepwell.frontend.windows import Window
 
 
-def _integer(bound: Any) -> None:
+def _check_integer(bound: Any) -> None:
     if isinstance(bound, Tensor) and (bound.shape or bound.kind.kind not in ("signed", "unsigned")):
         raise TypeError("slice indices must be integers or None or have an __index__ method")
 
@@ -36,7 +36,7 @@ def windowed(x: Tensor, index: Any) -> Any:
             bounds.append(None)
             continue
         for bound in (part.start, part.stop):
-            _integer(bound)
+            _check_integer(bound)
         if part.step not in (None, 1):
             raise TraceError("a slice with traced bounds goes forward by one; index it with a step")
         at = len(bounds)

@@ -213,7 +213,7 @@ class Batched:
         """Write ``nd.vmap``; return the function's results for all examples."""
         given = [leaf for leaf in self.leaves if isinstance(leaf.value, Tensor)]
         values: list[Tensor] = [leaf.value for leaf in given]
-        shapes = [_without(leaf.value.shape, leaf.axis) for leaf in given]
+        shapes = [_without_axis(leaf.value.shape, leaf.axis) for leaf in given]
 
         def trace(seen: list[Tensor]) -> tuple[Any, Any]:
             if self.axis_name is None:
@@ -235,7 +235,7 @@ class Batched:
             "vmap",
             values,
             [
-                (v.kind, v.shape if axis is None else _with(v.shape, axis, self.size))
+                (v.kind, v.shape if axis is None else _with_axis(v.shape, axis, self.size))
                 for v, axis in zip(main.values, axes, strict=True)
             ],
             region.text,
@@ -326,9 +326,9 @@ def _names(function: Callable[..., Any], count: int) -> list[str]:
     return [*found[:count], *(f"argument {k}" for k in range(len(found), count))]
 
 
-def _without(shape: Shape, axis: int | None) -> Shape:
+def _without_axis(shape: Shape, axis: int | None) -> Shape:
     return shape if axis is None else (*shape[:axis], *shape[axis + 1 :])
 
 
-def _with(shape: Shape, axis: int, size: int) -> Shape:
+def _with_axis(shape: Shape, axis: int, size: int) -> Shape:
     return (*shape[:axis], size, *shape[axis:])

@@ -139,10 +139,10 @@ def checkpoint_name(x: Any, name: str) -> Any:
     """
     _names([name])
     leaves, tree = flatten(x)
-    return unflatten(tree, [_called(leaf, name) for leaf in leaves])
+    return unflatten(tree, [_named_leaf(leaf, name) for leaf in leaves])
 
 
-def _called(leaf: Any, name: str) -> Any:
+def _named_leaf(leaf: Any, name: str) -> Any:
     if not isinstance(leaf, Tensor):
         return leaf
     type = leaf.kind, leaf.shape

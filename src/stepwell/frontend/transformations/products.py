@@ -66,7 +66,7 @@ def vjp(fun: Fun, *primals: Any, has_aux: bool = False) -> Any:
             return wanted.gradients(region.backward(cotangents, region.floats)[1])
 
     else:
-        primals = _kept(primals)
+        primals = _copied_arrays(primals)
         (out, aux), kept = _compiled("vjp", fun, has_aux)(primals, ())
 
         def pull(given: Sequence[Any], named: Sequence[str]) -> Any:
@@ -144,7 +144,7 @@ def linearize(fun: Fun, *primals: Any, has_aux: bool = False) -> Any:
             return _tangents(region, region.forward(_matched(named, given, values, "tangent"))[1])
 
     else:
-        primals = _kept(primals)
+        primals = _copied_arrays(primals)
         (out, aux), kept = _compiled("linearize", fun, has_aux)(primals, ())
 
         def push(given: Sequence[Any], named: Sequence[str]) -> Any:
@@ -195,7 +195,7 @@ def _cached(what: str, fun: Fun, has_aux: bool) -> Transformed:
     def apply(function: Fun, args: tuple[Any, ...], _: dict[str, Any]) -> Any:
         primals, given = args
         if what in ("vjp", "linearize"):
-            return _in_two(what, function, primals, has_aux)
+            return _split_program(what, function, primals, has_aux)
         if what == "jvp":
             return _forward(function, primals, given, has_aux)
         if what == "hvp":
@@ -231,7 +231,7 @@ def _region(what: str, fun: Fun, primals: Sequence[Any], has_aux: bool) -> tuple
     return wanted, wanted.region({}, parts)
 
 
-def _in_two(what: str, fun: Fun, primals: Sequence[Any], has_aux: bool) -> Any:
+def _split_program(what: str, fun: Fun, primals: Sequence[Any], has_aux: bool) -> Any:
     """Trace a function, and its derivative as the second program (see `residuals`)."""
     wanted, region = _region(what, fun, primals, has_aux)
     if what == "vjp":
@@ -338,7 +338,7 @@ def _matched(
     return found
 
 
-def _kept(primals: Sequence[Any]) -> tuple[Any, ...]:
+def _copied_arrays(primals: Sequence[Any]) -> tuple[Any, ...]:
     """Return a copy of the arguments, which later assignments to arrays do not change."""
     leaves, tree = flatten(tuple(primals))
     return unflatten(
