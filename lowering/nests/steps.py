@@ -46,7 +46,8 @@ def steps_of(levels: Sequence[Level], sizes: dict[int, int]) -> list[Step]:
     sizes : iterations of one step of each loop that enclosing levels split
 
     >>> from stepwell.dialects.kernel.levels import schedule_from
-    >>> [str(s.level) for s in steps_of(schedule_from("[for d1 by 256, lane d1]").levels, {})]
+    >>> levels = schedule_from("[group d0, for d1 by 256, lane d1]").levels[1:]
+    >>> [str(step.level) for step in steps_of(levels, {})]
     ['lane d1', 'for d1 by 256']
     """
     now = dict(sizes)
