@@ -1,4 +1,4 @@
-"""Rewrite tensors as buffers: kernels write into their destinations, the host provides them.
+"""Rewrite tensors as buffers: kernels write into destinations that the host provides.
 
 Before:  %e = tensor.empty() : tensor<4xf32>
          %y = kernel.launch @k ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
@@ -8,10 +8,11 @@ After:   func.func @main(%x: memref<4xf32> {kernel.role = "input"},
            kernel.launch @k ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)
            func.return
 
-Afterwards no tensor is left. Inputs and constants are never written; results are written where
-the caller wants them; every temporary of the host is a `memref.alloc` at its entry. Each copy
-that remains is a `memref.copy` with a remark that says why. `@main.shapes` tells the `?` of the
-results. A kernel that can write a destination over an input says so in `kernel.in_place`.
+Afterwards no tensor is left. Inputs and constants are never written; results are written into the
+caller's outputs; every temporary of the host is a `memref.alloc` at the start of the innermost
+block around its uses. Each copy that remains is a `memref.copy` with a remark that says why.
+`@main.shapes` computes the `?` of the results. `kernel.in_place` on a kernel lists the inputs that
+a destination may alias.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from xdsl.ir import Attribute
 
 from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.chains import straighten
-from stepwell.lowering.bufferize.checking import Given, check_buffers
+from stepwell.lowering.bufferize.checking import Assumptions, check_buffers
+from stepwell.lowering.bufferize.comparing import compare_runs
 from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.early import fill_early
 from stepwell.lowering.bufferize.edges import keep_edges
-from stepwell.lowering.bufferize.facts import Facts, facts_of
 from stepwell.lowering.bufferize.host import on_buffers
+from stepwell.lowering.bufferize.kernel_summary import KernelSummary, summarize
 from stepwell.lowering.bufferize.kernels import buffered
 from stepwell.lowering.bufferize.returns import keep_old, wanted_in_place
-from stepwell.lowering.bufferize.versions import check_versions
 from stepwell.lowering.bufferize.views import Steps, buffer_of
 from stepwell.transforms.passes import Pass, fail
 from stepwell.transforms.verifying import checks_all, checks_buffers
@@ -68,7 +69,7 @@ class Bufferize(Pass):
         kernels.finish()
         constants.finish()
         if before is not None:
-            check_versions(before, op, kernels.called)
+            compare_runs(before, op, kernels.called)
 
 
 def _function(function: func.FuncOp, kernels: Kernels, constants: Constants) -> None:
@@ -82,16 +83,18 @@ def _function(function: func.FuncOp, kernels: Kernels, constants: Constants) -> 
     fill_early(function.body.block)
     block = function.parent_block()
     assert block is not None
-    new = on_buffers(function, kernels.facts, kernels.variant, constants)
+    new = on_buffers(function, kernels.summary, kernels.variant, constants)
     if checks_buffers():
-        check_buffers(function, new[0], Given(kernels.called, kernels.named, constants.elements))
+        check_buffers(
+            function, new[0], Assumptions(kernels.called, kernels.named, constants.elements)
+        )
     block.insert_ops_after(new, function)
     function.detach()
     function.erase()
 
 
 class Kernels:
-    """The kernels of a module, on tensors, and each on the buffers it is launched with."""
+    """The kernels of a module on tensors, and their variants on buffers by argument types."""
 
     def __init__(self, module: ModuleOp, constants: Constants) -> None:
         self.constants = constants
@@ -101,34 +104,34 @@ class Kernels:
             if isinstance(op, kernel.FuncOp) and op.function_type.outputs.data
         }
         self._wanted = wanted_in_place(module)
-        self._facts: dict[str, Facts] = {}
+        self._summaries: dict[str, KernelSummary] = {}
         self._new: dict[str, dict[tuple[Attribute, ...], kernel.FuncOp]] = {
             name: {} for name in self._old
         }
 
-    def facts(self, launch: kernel.LaunchOp) -> Facts:
-        """Return what is known of the kernel that ``launch`` runs."""
-        return self._facts_of(launch.callee.root_reference.data, launch)
+    def summary(self, launch: kernel.LaunchOp) -> KernelSummary:
+        """Return the summary of the kernel that ``launch`` runs."""
+        return self._summary_of(launch.callee.root_reference.data, launch)
 
-    def _facts_of(self, name: str, launch: kernel.LaunchOp | None = None) -> Facts:
-        if (known := self._facts.get(name)) is None:
+    def _summary_of(self, name: str, launch: kernel.LaunchOp | None = None) -> KernelSummary:
+        if (known := self._summaries.get(name)) is None:
             function = self._old.get(name)
             if function is None:
                 assert launch is not None
                 fail(launch, f"no kernel @{name} on tensors in the module")
             straighten(function)
-            known = self._facts[name] = facts_of(function, self._wanted.get(name, ()))
+            known = self._summaries[name] = summarize(function, self._wanted.get(name, ()))
         return known
 
-    def called(self, name: str) -> Facts:
-        """Return what is known of the kernel of a name, on tensors or on buffers."""
+    def called(self, name: str) -> KernelSummary:
+        """Return the summary of the kernel named ``name``, on tensors or on buffers."""
         for old, variants in self._new.items():
             if name == old or any(name == v.sym_name.data for v in variants.values()):
-                return self._facts[old]
+                return self._summaries[old]
         raise LookupError(f"no kernel @{name} was rewritten")
 
     def named(self, name: str) -> kernel.FuncOp:
-        """Return the kernel of a name, on buffers."""
+        """Return the kernel on buffers named ``name``."""
         for variants in self._new.values():
             for each in variants.values():
                 if each.sym_name.data == name:
@@ -138,26 +141,28 @@ class Kernels:
     def variant(
         self, launch: kernel.LaunchOp, types: Sequence[Attribute], rows: Sequence[Steps]
     ) -> str:
-        """Return the name of the launched kernel for arguments of ``types``.
+        """Return the name of the variant of the launched kernel for arguments of ``types``.
 
-        rows : where in its one destination each result is, if they are in rows of that
+        rows : the view of each result, if all results are rows of one destination
         """
-        return self._variant(self.facts(launch), types, rows)
+        return self._variant(self.summary(launch), types, rows)
 
-    def _variant(self, facts: Facts, types: Sequence[Attribute], rows: Sequence[Steps] = ()) -> str:
-        old = facts.function.sym_name.data
+    def _variant(
+        self, summary: KernelSummary, types: Sequence[Attribute], rows: Sequence[Steps] = ()
+    ) -> str:
+        old = summary.function.sym_name.data
         made = self._new[old]
         if (known := made.get(key := tuple(types))) is None:
-            name = old if key == _plain(facts) else self.constants.fresh(f"{old}_view")
-            known = made[key] = buffered(facts, name, types, self.constants, rows)
+            name = old if key == _plain(summary) else self.constants.fresh(f"{old}_view")
+            known = made[key] = buffered(summary, name, types, self.constants, rows)
         return known.sym_name.data
 
     def finish(self) -> None:
-        """Put the kernels on buffers in the place of those on tensors."""
+        """Replace the kernels on tensors by their variants on buffers."""
         for name, old in self._old.items():
             if not self._new[name]:
-                facts = self._facts_of(name)
-                self._variant(facts, _plain(facts))
+                summary = self._summary_of(name)
+                self._variant(summary, _plain(summary))
             block = old.parent_block()
             assert block is not None
             block.insert_ops_before(list(self._new[name].values()), old)
@@ -165,10 +170,10 @@ class Kernels:
             old.erase()
 
 
-def _plain(facts: Facts) -> tuple[Attribute, ...]:
+def _plain(summary: KernelSummary) -> tuple[Attribute, ...]:
     """Return the types of contiguous arguments, extra destinations included."""
     arguments = [
         buffer_of(a.type) if isinstance(a.type, TensorType) else a.type
-        for a in facts.function.body.block.args
+        for a in summary.function.body.block.args
     ]
-    return (*arguments, *(buffer_of(c.type) for c in facts.extras))
+    return (*arguments, *(buffer_of(c.type) for c in summary.extras))

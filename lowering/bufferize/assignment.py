@@ -1,4 +1,4 @@
-"""Where each tensor of a host function lives: a view of a buffer."""
+"""The buffer assignment of a host function: each tensor is a view of a buffer."""
 
 from __future__ import annotations
 
@@ -26,61 +26,62 @@ from stepwell.lowering.bufferize.views import (
 from stepwell.transforms.passes import fail
 
 Kind: TypeAlias = Literal["input", "constant", "updated", "output", "local", "carried", "result"]
-"""input and constant are never written, updated is an argument's memory that a result takes over;
-carried is what a loop exchanges, result one of these after a loop of unknown length.
+"""input and constant are never written; updated is an argument's memory that a result replaces;
+carried is a buffer that a loop exchanges; result may be any of these after a loop whose trip count
+is unknown.
 """
 
 
 class Member(NamedTuple):
-    """A tensor of a buffer, and where in it."""
+    """A tensor in a buffer, and its view of that buffer."""
 
     variable: Variable
     steps: Steps
     without: tuple[Operation, ...] = ()
-    """Loops that begin with it in another buffer, one of those that they exchange."""
+    """Loops that exchange this buffer and write the tensor's first value to another of theirs."""
 
 
 @dataclass(eq=False)
 class Storage:
-    """One buffer, or a view of another that it has been coalesced with."""
+    """One buffer, or a view of the buffer that it has been coalesced with."""
 
     kind: Kind
     type: MemRefType[Attribute]
     sizes: Shape
     within: tuple[Storage, Steps] | None = None
     members: list[Member] = field(default_factory=list[Member])
-    """The tensors that live here, each with its view, by the time of their first write."""
+    """The tensors assigned to it, each with its view, in order of their first writes."""
     views: set[Steps] = field(default_factory=set[Steps])
-    """How it is seen."""
+    """All views of it that the function takes."""
     name: str | None = None
     beside: Operation | None = None
-    """The op that needs it, where no tensor does."""
+    """The op that needs the buffer, if no tensor is assigned to it."""
     ends: list[Storage] = field(default_factory=list["Storage"])
-    """The buffers in one of which this one is: those that a loop of unknown length exchanges."""
+    """The buffers that this may alias: a loop of unknown trip count exchanges them."""
     results: list[tuple[Storage, Steps]] = field(default_factory=list["tuple[Storage, Steps]"])
-    """The buffers that may be this one, or a view of it, for that reason."""
+    """The loop results that may alias this buffer, or a view of it: the inverse of `ends`."""
 
 
 class Assignment:
-    """The buffer of every tensor: first one of its own, then what it is coalesced into."""
+    """The buffer of every tensor: at first its own, then the one that it is coalesced into."""
 
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
         self._places: dict[SSAValue, tuple[Storage, Steps]] = {}
         self.log: list[Callable[[], None]] = []
-        """How to take back what was coalesced."""
+        """The undo actions of all coalescing steps, in order."""
 
     def __contains__(self, value: SSAValue) -> bool:
         return value in self._places
 
     def new(self, variable: Variable, kind: Kind = "local") -> Storage:
-        """Give a tensor a buffer of its own."""
+        """Assign a new buffer to a tensor."""
         storage = self.storage(variable.value, kind)
         self.assign(variable, storage, ())
         return storage
 
     def storage(self, value: SSAValue, kind: Kind = "local") -> Storage:
-        """Return a new buffer for what ``value`` holds."""
+        """Return a new buffer of the type of ``value``."""
         if not isinstance(value.type, TensorType):
             at = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
             assert at is not None
@@ -89,14 +90,14 @@ class Assignment:
         return Storage(kind, buffer_of(tensor_type(value)), self.sizes.shape(value))
 
     def assign(self, variable: Variable, storage: Storage, steps: Steps) -> None:
-        """Let a tensor live in a view of a new buffer."""
+        """Assign a view of a new buffer to a tensor."""
         self._places[variable.value] = (storage, steps)
         storage.members.append(Member(variable, steps))
         storage.views.add(steps)
         storage.name = storage.name or variable.value.name_hint
 
     def view(self, value: SSAValue, source: SSAValue, steps: Steps) -> bool:
-        """Let ``value`` be a view of ``source``; False where it cannot be one."""
+        """Make ``value`` a view of ``source``; return False if the layout permits none."""
         storage, path = self.of(source)
         path = join(path, steps)
         if view_type(storage.type, path) is None:
@@ -107,18 +108,18 @@ class Assignment:
         return True
 
     def root(self, storage: Storage, steps: Steps = ()) -> tuple[Storage, Steps]:
-        """Return the buffer that ``storage`` has become part of."""
+        """Return the buffer that ``storage`` was coalesced into, and the view of it."""
         while storage.within is not None:
             storage, outer = storage.within
             steps = join(outer, steps)
         return storage, steps
 
     def of(self, value: SSAValue) -> tuple[Storage, Steps]:
-        """Return where ``value`` lives."""
+        """Return the buffer of ``value``, and the view of it."""
         return self.root(*self._places[value])
 
     def coalesce(self, inner: Storage, outer: Storage, steps: Steps) -> None:
-        """Let the whole of ``inner`` be a view of ``outer``."""
+        """Make all of ``inner`` the view ``steps`` of ``outer``."""
         old = (outer.members, outer.views, outer.results, outer.name, outer.beside)
 
         def undo() -> None:
@@ -135,19 +136,19 @@ class Assignment:
         outer.beside = outer.beside or inner.beside
 
     def undo(self, mark: int) -> None:
-        """Take back what was coalesced since the log was so long."""
+        """Undo the coalescing steps after the first ``mark`` entries of the log."""
         while len(self.log) > mark:
             self.log.pop()()
 
     def fits(self, inner: Storage, outer: Storage, steps: Steps) -> bool:
-        """Whether every view of ``inner`` is still one inside ``outer``."""
+        """Whether every view of ``inner`` is still a view once it is part of ``outer``."""
         if not steps:
             return True
         return all(view_type(outer.type, join(steps, path)) is not None for path in inner.views)
 
 
 def slice_of(sizes: Sizes, op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> Slice:
-    """Return the slice that ``op`` takes or replaces."""
+    """Return the slice that ``op`` extracts or overwrites."""
     small = op.result if isinstance(op, tensor.ExtractSliceOp) else op.source
     static = op.static_sizes.get_values()
     return Slice(
@@ -159,9 +160,9 @@ def slice_of(sizes: Sizes, op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> 
 
 
 def rows_of(sizes: Sizes, parts: Sequence[SSAValue]) -> Iterator[tuple[Slice, Steps]]:
-    """Yield for each part of a stack the beginning of a row that it becomes, and how that is seen.
+    """Yield for each part of a stack the slice at the beginning of its row, and its reshape.
 
-    It is seen as what the part is, which has more axes or as many.
+    The reshape, if any, gives the slice of rank one the shape of the part.
     """
     shape = sizes.shape(parts[0])
     zero, one, elements = Size.of(0), Size.of(1), product(shape)
@@ -171,12 +172,12 @@ def rows_of(sizes: Sizes, parts: Sequence[SSAValue]) -> Iterator[tuple[Slice, St
 
 
 def is_view(op: Operation) -> bool:
-    """Whether ``op`` only shows its operand differently."""
+    """Whether ``op`` is a view op: its result aliases its operand."""
     return isinstance(op, _VIEWS)
 
 
 def step_of(sizes: Sizes, op: Operation) -> Step:
-    """Return how a view op shows its operand."""
+    """Return the step from the operand of a view op to its result."""
     if isinstance(op, tensor.ExtractSliceOp):
         return slice_of(sizes, op)
     source, target = op.operands[0], op.results[0]

@@ -1,4 +1,4 @@
-"""Where in a host function a tensor is made."""
+"""The op that defines a tensor of a host function, and the blocks around it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 
 def maker(value: SSAValue) -> Operation:
-    """Return the op that makes ``value``: the loop or branch, where it is one's argument."""
+    """Return the op that defines ``value``, or the parent op of the block it is an argument of."""
     owner = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
     assert owner is not None
     return owner

@@ -1,9 +1,9 @@
-"""Make every chain of destinations inside a kernel a line that ends in one result.
+"""Make every chain of destinations inside a kernel linear: each destination has a single use.
 
-In destination-passing style the result of an op overwrites its destination. That is only true to
-the tensors' meaning where nobody else looks at the destination later. What breaks the rule is
-mended here, on tensors: a fill or an empty tensor used several times is written several times,
-anything else is copied by a generic that only copies.
+In destination-passing style the result of an op overwrites its destination. This preserves the
+tensors' values only if no later op reads the destination. Violations are repaired here, on
+tensors: a fill or an empty tensor with several uses is duplicated, any other tensor is copied by a
+generic.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from stepwell.transforms.passes import fail
 
 @dataclass(frozen=True)
 class Read:
-    """An op looks at the elements of ``value``: through ``map``, or (None) anywhere."""
+    """An op reads elements of ``value`` through ``map``, or at any index if that is None."""
 
     value: SSAValue
     map: AffineMap | None
@@ -43,30 +43,30 @@ class Read:
 
 @dataclass(frozen=True)
 class Write:
-    """An op overwrites ``destination`` through ``map`` (None: anywhere), giving ``result``."""
+    """An op overwrites ``destination`` through ``map`` (None: any index) to make ``result``."""
 
     destination: SSAValue
     result: OpResult
     map: AffineMap | None
     reads: bool
-    """Whether what the destination held matters."""
+    """Whether the op reads the old elements of the destination."""
 
 
 def operations(function: kernel.FuncOp) -> list[Operation]:
-    """Return the ops of a kernel that touch elements, in order."""
+    """Return the ops of a kernel that read or write elements, in order."""
     known = linalg.GenericOp | linalg.FillOp | scf.ForOp
     return [op for op in function.body.block.ops if isinstance(op, known)]
 
 
 def returned(function: kernel.FuncOp) -> kernel.ReturnOp:
-    """Return the op that ends a kernel."""
+    """Return the terminator of a kernel."""
     last = function.body.block.last_op
     assert isinstance(last, kernel.ReturnOp)
     return last
 
 
 def reads_of(op: Operation) -> Iterator[Read]:
-    """Yield what ``op`` reads besides its destinations."""
+    """Yield the reads of ``op``, except those of its destinations."""
     if isinstance(op, linalg.GenericOp):
         maps = op.indexing_maps.data
         for value, map, inside in zip(op.inputs, maps, op.body.block.args, strict=False):
@@ -84,7 +84,7 @@ def reads_of(op: Operation) -> Iterator[Read]:
 
 
 def writes_of(op: Operation) -> list[Write]:
-    """Return what ``op`` overwrites, one for each of its results that is a tensor."""
+    """Return the writes of ``op``, one for each of its results that is a tensor."""
     if isinstance(op, linalg.GenericOp):
         first = len(op.inputs)
         rows = zip(
@@ -104,7 +104,7 @@ def writes_of(op: Operation) -> list[Write]:
 
 
 def _filled(op: linalg.FillOp) -> AffineMap:
-    """Return where ``op`` writes: it has the loops of what accumulates into it."""
+    """Return the map of a fill: that of the generic that accumulates into it, else identity."""
     for use in op.res[0].uses:
         user = use.operation
         if isinstance(user, linalg.GenericOp) and use.index >= len(user.inputs):
@@ -123,7 +123,7 @@ def _is_inside(value: SSAValue, op: Operation) -> bool:
 
 
 def straighten(function: kernel.FuncOp) -> None:
-    """Mend the chains of ``function``, a kernel on tensors."""
+    """Make the chains of ``function``, a kernel on tensors, linear."""
     _check(function)
     _separate(function)
     for op in operations(function):
@@ -149,7 +149,7 @@ def _check(function: kernel.FuncOp) -> None:
 
 
 def _separate(function: kernel.FuncOp) -> None:
-    """Give every use of a fill or an empty tensor an op of its own."""
+    """Duplicate fills and empty tensors so that each has a single use."""
     for op in list(function.body.block.ops):
         if isinstance(op, linalg.FillOp | tensor.EmptyOp):
             for use in list(op.results[0].uses)[1:]:
@@ -176,7 +176,7 @@ def _may_overwrite(function: kernel.FuncOp, write: Write) -> bool:
 
 
 def _reaches(value: SSAValue, function: kernel.FuncOp, number: int) -> bool:
-    """Whether the chain that ``value`` begins ends as the kernel's ``number``-th result."""
+    """Whether the chain from ``value`` on ends as the kernel's ``number``-th result."""
     last = returned(function)
     while True:
         if any(use.operation is last and use.index == number for use in value.uses):
@@ -228,7 +228,7 @@ def _empty_like(function: kernel.FuncOp, value: SSAValue, before: Operation) -> 
 def _copy(
     function: kernel.FuncOp, value: SSAValue, before: Operation, result: int | None
 ) -> SSAValue:
-    """Insert a generic that copies ``value``; its loops are the kernel's shared ones."""
+    """Insert a generic that copies ``value``; its first loops are the kernel's shared ones."""
     destination = _empty_like(function, value, before)
     rank = tensor_type(value).get_num_dims()
     map = AffineMapAttr(_aligned(function, value, rank))
@@ -247,7 +247,7 @@ def _copy(
         lanes[copy] = next((x for x in nesting.lanes if 0 <= x.axis < nesting.shared), NO_LANES)
         nesting.lanes = tuple(lanes.get(op, NO_LANES) for op in loop_ops(function))
     schedule = schedule_of(function)
-    if schedule is not None and schedule.has_groups:  # its lists number ops that are others now
+    if schedule is not None and schedule.has_groups:  # the new op shifts the numbers in its lists
         del function.attributes[SCHEDULE]
     elif schedule is not None:
         write_nestings(function, nestings)
@@ -255,7 +255,7 @@ def _copy(
 
 
 def _aligned(function: kernel.FuncOp, value: SSAValue, rank: int) -> AffineMap:
-    """Return the map of a copy of ``value`` whose first loops are the kernel's shared ones."""
+    """Return the indexing map of a copy of ``value``, with the kernel's shared loops first."""
     shared = choices.number(function, "kernel.shared")
     axis_of = list(range(shared))
     for op in operations(function):
@@ -272,7 +272,7 @@ def _aligned(function: kernel.FuncOp, value: SSAValue, rank: int) -> AffineMap:
 
 
 def shared_axes(map: AffineMap, shared: int) -> list[int | None]:
-    """Return for each shared loop which axis it alone indexes, None where there is none.
+    """Return for each shared loop the axis that it alone indexes, or None.
 
     >>> shared_axes(AffineMap.transpose_map(), 2)
     [1, 0]

@@ -1,7 +1,8 @@
-"""Remove the copies of a host function that need not be: innermost first, returned results last.
+"""Copy coalescing on a host function: copies of inner loops first, returned results last.
 
-`copies` writes down every copy, `interference` tells which two buffers can be one. What is left is
-written as `memref.copy`, or is a cycle of buffers that a loop exchanges (`exchanges`).
+`copy_insertion` makes every copy, `interference` decides which two buffers can be coalesced. A copy
+that is left is written as `memref.copy`, or is part of a cycle of buffers that a loop exchanges
+(`exchanges`).
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from stepwell.lowering.bufferize.assignment import Storage
 from stepwell.lowering.bufferize.copies import Copy, Loop
 from stepwell.lowering.bufferize.copy_insertion import Copies
 from stepwell.lowering.bufferize.exchanges import Exchanges
-from stepwell.lowering.bufferize.facts import Facts
 from stepwell.lowering.bufferize.interference import ENDS, Interference, why_not
+from stepwell.lowering.bufferize.kernel_summary import KernelSummary
 from stepwell.lowering.bufferize.views import inverse
 
 
 @dataclass(frozen=True)
 class Returned:
-    """Where one result is wanted, and why it must be copied there, "" where it need not be."""
+    """The output buffer of a result, and why the result is copied into it ("": it is not)."""
 
     output: Storage
     why: str
@@ -33,9 +34,11 @@ class Returned:
 class Coalescing:
     """The buffers of all tensors of one host function, and the copies between them."""
 
-    def __init__(self, function: func.FuncOp, facts: Callable[[kernel.LaunchOp], Facts]) -> None:
-        self.copies = copies = Copies(function, facts)
-        self.facts, self.sizes, self.assigned = facts, copies.sizes, copies.assigned
+    def __init__(
+        self, function: func.FuncOp, summary: Callable[[kernel.LaunchOp], KernelSummary]
+    ) -> None:
+        self.copies = copies = Copies(function, summary)
+        self.summary, self.sizes, self.assigned = summary, copies.sizes, copies.assigned
         self.loops, self.extras, self.undefined = copies.loops, copies.extras, copies.undefined
         self.updated = copies.updated
         self.interference = Interference(copies)
@@ -57,7 +60,7 @@ class Coalescing:
         return -self.copies.positions.depth(loop) - 1, self.copies.positions.start(loop)
 
     def _group(self, loop: Loop | None, copies: Sequence[Copy]) -> None:
-        """Remove the copies that stand in one loop, or in none."""
+        """Remove the copies directly inside one loop, or outside of all loops."""
         kept = list(loop.surrounded) if loop is not None else []
         while True:
             mark = len(self.assigned.log)
@@ -89,7 +92,7 @@ class Coalescing:
         return int(late), positions.start(copy.at)
 
     def _remove(self, copy: Copy) -> None:
-        """Remove a copy, or note why it stays."""
+        """Remove a copy, or record why it remains."""
         loop = self.loops.get(copy.at) if copy.kind == "exit" else None
         storage, steps = self.assigned.of(copy.value)
         if loop is None or storage not in loop.carried:
@@ -113,7 +116,7 @@ class Coalescing:
     # -- results
 
     def _settle_results(self, values: Sequence[SSAValue]) -> list[Returned]:
-        """Put what is returned where the caller wants it; what replaces arguments comes first."""
+        """Coalesce returned tensors with the outputs; results that replace arguments come first."""
         outputs = {
             n: self.updated.get(n) or self.assigned.storage(v, "output")
             for n, v in enumerate(values)

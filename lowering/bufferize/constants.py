@@ -1,4 +1,4 @@
-"""Dense constants as read-only globals of the module, each value once."""
+"""Dense constants become read-only globals of the module, one for each distinct value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stepwell.transforms.passes import fail
 
 
 class Constants:
-    """Gives every dense constant a global; `finish` puts them at the top of the module."""
+    """Makes a global for every dense constant; `finish` inserts them at the top of the module."""
 
     def __init__(self, module: ModuleOp) -> None:
         self.module = module
@@ -30,7 +30,7 @@ class Constants:
                 self._taken.add(name.data)
 
     def read(self, op: arith.ConstantOp) -> memref.GetGlobalOp:
-        """Return an op that gives the buffer of a constant tensor."""
+        """Return the op that reads the global of a constant tensor."""
         value, type = op.value, op.result.type
         if not isinstance(value, DenseIntOrFPElementsAttr) or not isinstance(type, TensorType):
             fail(op, f"bufferize has no buffer for a constant of type {type}")
@@ -43,11 +43,11 @@ class Constants:
         return memref.GetGlobalOp(self._globals[value].sym_name.data, buffer)
 
     def elements(self, name: str) -> DenseIntOrFPElementsAttr:
-        """Return what the global of a name holds."""
+        """Return the elements of the global named ``name``."""
         return next(v for v, op in self._globals.items() if op.sym_name.data == name)
 
     def fresh(self, name: str) -> str:
-        """Return a symbol like ``name`` that the module does not have yet."""
+        """Return a symbol that the module does not have yet, ``name`` with a suffix if needed."""
         unique, number = name, 1
         while unique in self._taken:
             unique, number = f"{name}_{number}", number + 1
@@ -55,7 +55,7 @@ class Constants:
         return unique
 
     def finish(self) -> None:
-        """Put the globals before everything else."""
+        """Insert the globals at the top of the module."""
         if self._globals:
             block, first = self.module.body.block, self.module.body.block.first_op
             assert first is not None

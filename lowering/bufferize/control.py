@@ -1,6 +1,6 @@
-"""Write branches and loops of a host function: scalars are carried, tensors stay in their places.
+"""Write the branches and loops of a host function: they carry scalars, tensors stay in buffers.
 
-A loop carries buffers only where it exchanges them from one iteration to the next.
+A loop carries a buffer only if it exchanges it with others between iterations.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stepwell.lowering.bufferize.writer import HostWriter, Rule
 
 
 def _branch(writer: HostWriter, op: scf.IfOp) -> None:
-    """Write a branch; each side leaves its tensors in the results' places."""
+    """Write a branch; each side writes its tensors into the results' buffers."""
     regions: list[Region] = []
     for region in op.regions:
         with writer.nested(region.block) as inside:
@@ -39,7 +39,7 @@ def _for(writer: HostWriter, op: scf.ForOp) -> None:
         _enter(writer, loop, inside)
         writer.body(op.body.block)
         writer.source = loop.yields
-        writer.put(scf.YieldOp(*_turn(writer, loop)))
+        writer.put(scf.YieldOp(*_yielded(writer, loop)))
     writer.source = op
     lb, ub, step = (writer.values[v] for v in (op.lb, op.ub, op.step))
     new = scf.ForOp(lb, ub, step, inits, inside)
@@ -48,7 +48,7 @@ def _for(writer: HostWriter, op: scf.ForOp) -> None:
 
 
 def _while(writer: HostWriter, op: scf.WhileOp) -> None:
-    """Write a while; its condition hands on scalars and exchanged buffers."""
+    """Write a while loop; its condition passes on scalars and exchanged buffers."""
     loop = writer.analysis.loops[op]
     before, after = op.before_region.block, op.after_region.block
     condition = before.last_op
@@ -65,7 +65,7 @@ def _while(writer: HostWriter, op: scf.WhileOp) -> None:
         _enter(writer, loop, second)
         writer.body(after)
         writer.source = loop.yields
-        writer.put(scf.YieldOp(*_turn(writer, loop)))
+        writer.put(scf.YieldOp(*_yielded(writer, loop)))
     writer.source = op
     new = scf.WhileOp(inits, [v.type for v in handed], Region(first), Region(second))
     _end(writer, op, new)
@@ -88,7 +88,7 @@ def _last(block: Block) -> Operation:
 
 
 def _begin(writer: HostWriter, loop: Loop, inits: Sequence[SSAValue]) -> list[SSAValue]:
-    """Put the first values where the loop expects them; return what it carries."""
+    """Copy the inits into the slots' buffers; return the operands of the loop."""
     writer.copies(loop.op, "init")
     outside = [writer.memory(*writer.places.root(s)) for s in loop.outside]
     _begin_edges(writer, loop, inits)
@@ -96,7 +96,7 @@ def _begin(writer: HostWriter, loop: Loop, inits: Sequence[SSAValue]) -> list[SS
 
 
 def _begin_edges(writer: HostWriter, loop: Loop, inits: Sequence[SSAValue]) -> None:
-    """Put what the loop leaves as it is into the second of two buffers that it exchanges."""
+    """Copy the halos of the inits into the spare buffers that the loop exchanges."""
     for number, slot, boxes in loop.edges:
         init = inits[loop.slots.index(slot)]
         if init in writer.analysis.undefined:
@@ -109,26 +109,26 @@ def _begin_edges(writer: HostWriter, loop: Loop, inits: Sequence[SSAValue]) -> N
 
 
 def _exchanged(loop: Loop, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-    """Return the buffers among what a loop carries, which come after the scalars."""
+    """Return the buffers among the values that a loop carries; they follow the scalars."""
     return carried[len(carried) - len(loop.carried) :]
 
 
 def _enter(writer: HostWriter, loop: Loop, block: Block) -> None:
-    """Let the buffers that the loop exchanges be the arguments of ``block``."""
+    """Bind the buffers that the loop exchanges to the arguments of ``block``."""
     for storage, argument in zip(loop.carried, _exchanged(loop, block.args), strict=True):
         writer.roots[storage] = argument
         argument.name_hint = storage.name
 
 
-def _turn(writer: HostWriter, loop: Loop) -> list[SSAValue]:
-    """Put the next values where the loop expects them; return what it carries."""
+def _yielded(writer: HostWriter, loop: Loop) -> list[SSAValue]:
+    """Copy the next values into the slots' buffers; return the operands of the yield."""
     writer.copies(loop.yields, "next")
     carried = [writer.roots[loop.carried[n]] for n in loop.following]
     return [*writer.scalars(loop.yields.operands), *carried]
 
 
 def _end(writer: HostWriter, op: Operation, new: Operation) -> None:
-    """Put a branch or loop that is written, whose first results are the scalars of ``op``."""
+    """Append a written branch or loop, whose first results are the scalars of ``op``."""
     new.attributes = dict(op.attributes)
     writer.put(new)
     scalars = [r for r in op.results if not isinstance(r.type, TensorType)]
@@ -138,7 +138,7 @@ def _end(writer: HostWriter, op: Operation, new: Operation) -> None:
 
 
 def _leave(writer: HostWriter, loop: Loop, new: Operation) -> None:
-    """Note which buffer each exchanged tensor ended in, and put the loop's results in place."""
+    """Bind each exchanged buffer to the loop's result, and copy the loop's tensors out."""
     writer.roots.update(zip(loop.carried, _exchanged(loop, new.results), strict=True))
     for number, storage in loop.results.items():
         writer.roots[storage] = writer.roots[loop.carried[number]]

@@ -1,4 +1,4 @@
-"""A copy from one tensor to another, and the copies with which a loop goes on."""
+"""A copy from one tensor to another, and the buffers that a loop carries."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ Kind: TypeAlias = Literal["update", "insert", "slice", "branch", "init", "next",
 
 @dataclass(eq=False)
 class Copy:
-    """``value`` is copied to a part of ``into``, at ``at``."""
+    """A copy of ``value`` to a part of ``into``, at the op ``at``."""
 
     kind: Kind
     at: Operation
     value: SSAValue
     into: SSAValue
     steps: Steps = ()
-    """Which part, and how it is seen."""
+    """The view of ``into`` that is written."""
     seen: Steps = ()
-    """How ``value`` is seen."""
+    """The view of ``value`` that is read."""
     why: str = ""
-    """Why it could not be removed."""
+    """Why the copy could not be removed."""
     exchanged: bool = False
-    """Whether a loop exchanges the buffers instead."""
+    """Whether the loop swaps the buffers instead of copying."""
 
 
 @dataclass(eq=False)
 class Edges:
-    """A loop makes the next value of a slot of that by inserting ``boxes``, alike in each turn."""
+    """A slot whose next value is the slot with the loop-invariant ``boxes`` overwritten."""
 
     copy: Copy
     slot: BlockArgument
     value: SSAValue
     boxes: list[Slice]
     between: list[SSAValue]
-    """What is there after each of these insertions."""
+    """The result of each of these insertions."""
 
 
 @dataclass(eq=False)
 class Loop:
-    """What a loop hands from one iteration to the next, and which buffers it exchanges."""
+    """The slots that a loop carries between iterations, and the buffers that it exchanges."""
 
     op: scf.ForOp | scf.WhileOp
     slots: Sequence[BlockArgument]
@@ -55,18 +55,18 @@ class Loop:
     nexts: list[Copy] = field(default_factory=list[Copy])
     surrounded: list[Edges] = field(default_factory=list[Edges])
     carried: list[Storage] = field(default_factory=list[Storage])
-    """The buffers exchanged, as the body sees them: of slots, then the spare ones."""
+    """The exchanged buffers by their names in the body: those of slots, then the spare ones."""
     outside: list[Storage] = field(default_factory=list[Storage])
-    """The buffers they are before the first iteration."""
+    """The buffer that each of them is in the first iteration."""
     following: list[int] = field(default_factory=list[int])
-    """Which of them each one is in the next iteration, by number."""
+    """The permutation of the exchanged buffers from one iteration to the next, by number."""
     ends: list[list[Storage]] = field(default_factory=list[list[Storage]])
-    """In which of those outside each one may be after the last iteration."""
+    """The buffers of `outside` that each of them may be after the last iteration."""
     results: dict[int, Storage] = field(default_factory=dict[int, Storage])
-    """What one is then, by number, where its end is not known."""
+    """The buffer after the loop, by number, of each that has several possible ends."""
     edges: list[tuple[int, BlockArgument, list[Slice]]] = field(
         default_factory=list[tuple[int, BlockArgument, list[Slice]]]
     )
-    """Spare buffers, by number, that must begin as a slot does, except for some boxes."""
+    """Spare buffers, by number, that need the halo of a slot's init: all outside of the boxes."""
     number: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
-    """For each slot that exchanges its buffer, its number among ``carried``."""
+    """For each slot that exchanges its buffer, the index of that in ``carried``."""

@@ -1,9 +1,9 @@
-"""Every copy that a host function asks for: with all of them, each tensor has a buffer of its own.
+"""Copy insertion: give each tensor of a host function its own buffer, with every copy this needs.
 
-Where a tensor goes on as another there is a copy: before an op that updates its destination, of
-what is inserted, at the end of a branch, before a loop, for its next iteration and behind it, and
-for what is returned. The function is right so, whatever else it does. `coalescing` then removes
-copies, by letting both ends of one be in one place.
+A copy is inserted wherever one tensor continues as another: before an op that updates its
+destination, for the source of an insertion, at the end of a branch, before a loop, at its yield,
+after it, and for returned values. The function is correct with all of them. `coalescing` then
+removes copies by assigning both ends of a copy to the same buffer.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from stepwell.lowering.bufferize.assignment import (
 )
 from stepwell.lowering.bufferize.copies import Copy, Edges, Kind, Loop
 from stepwell.lowering.bufferize.edges import surrounded
-from stepwell.lowering.bufferize.facts import Facts
 from stepwell.lowering.bufferize.intervals import BEFORE, RUN, WRITTEN, Positions, Variable
+from stepwell.lowering.bufferize.kernel_summary import KernelSummary
 from stepwell.lowering.bufferize.returns import updated_arguments
 from stepwell.lowering.bufferize.views import Slice, Steps, buffer_of, disjoint, join, part
 from stepwell.transforms.passes import fail
@@ -36,24 +36,26 @@ from stepwell.transforms.passes import fail
 class Copies:
     """The tensors of a host function and the copies between them."""
 
-    def __init__(self, function: func.FuncOp, facts: Callable[[kernel.LaunchOp], Facts]) -> None:
+    def __init__(
+        self, function: func.FuncOp, summary: Callable[[kernel.LaunchOp], KernelSummary]
+    ) -> None:
         block = function.body.block
-        self.facts = facts
+        self.summary = summary
         self.sizes = Sizes(block.args)
         self.positions = Positions(block)
         self.assigned = Assignment(self.sizes)
         self.all: list[Copy] = []
         self.of: dict[Operation, list[Copy]] = {}
-        """By the op at which they are."""
+        """The copies at each op."""
         self.loops: dict[Operation, Loop] = {}
         self.extras: dict[Operation, list[Storage]] = {}
-        """Temporaries of launches."""
+        """The temporaries that each launch needs from the host."""
         self.variables: dict[SSAValue, Variable] = {}
         self._views: dict[SSAValue, tuple[SSAValue, Steps]] = {}
         self.undefined: set[SSAValue] = set()
-        """Tensors whose elements nobody has set."""
+        """Tensors without a defined element: nothing has written them."""
         self.updated: dict[int, Storage] = {}
-        """The memory of arguments that results replace, by number of the result."""
+        """The memory of each argument that a result replaces, by number of the result."""
         updated = updated_arguments(function)
         for number, argument in enumerate(block.args):
             if isinstance(argument.type, TensorType):
@@ -64,20 +66,20 @@ class Copies:
                     self.updated[updated[number]] = storage
         self._visit(block)
 
-    # -- what is written and read
+    # -- definitions and uses
 
     def _new(self, value: SSAValue, made: int) -> Variable:
         variable = self.variables[value] = Variable(value, made, made)
         return variable
 
     def _make(self, value: SSAValue, op: Operation, position: int) -> Variable:
-        """Give a tensor a buffer of its own, which ``op`` writes."""
+        """Assign a new buffer, written by ``op``, to a tensor."""
         variable = self._new(value, position)
         self.assigned.new(variable)
         return variable
 
     def seen(self, value: SSAValue) -> tuple[SSAValue, Steps]:
-        """Return the tensor of which ``value`` is a view, and the view."""
+        """Return the tensor that ``value`` is a view of, and the view."""
         return self._views.get(value, (value, ()))
 
     def read(
@@ -88,7 +90,7 @@ class Copies:
         but: Sequence[Slice] = (),
         operand: int = -1,
     ) -> None:
-        """Note that ``op`` reads ``value``, but for some parts of it."""
+        """Extend the live range of ``value`` to its read by ``op``, except the slices ``but``."""
         root, steps = self.seen(value)
         if root in self.undefined:
             return
@@ -97,14 +99,14 @@ class Copies:
         if isinstance(root.owner, scf.IfOp):
             made = self.positions.end(root.owner)
         around = self.positions.outermost(made, op)
-        holes = tuple(join(steps, (box,)) for box in but if self._is_there(box, around))
+        holes = tuple(join(steps, (box,)) for box in but if self._is_invariant(box, around))
         spans = self.positions.spans(made, op, position)
         reads = variable.live(spans, steps, holes)
         if operand >= 0:
             reads.operands.setdefault(position, []).append(operand)
 
-    def _is_there(self, box: Slice, loop: Operation | None) -> bool:
-        """Whether a box is the same in all iterations of a loop."""
+    def _is_invariant(self, box: Slice, loop: Operation | None) -> bool:
+        """Whether a slice is loop-invariant: the same in all iterations of ``loop``."""
         if loop is None:
             return True
         unknown = [
@@ -121,7 +123,7 @@ class Copies:
         return copy
 
     def _writes(self, copy: Copy, position: int) -> None:
-        """Note what a copy writes, if there is something to copy."""
+        """Record the write of a copy, unless its source is undefined."""
         if self.seen(copy.value)[0] not in self.undefined:
             self.variables[copy.into].write(position, copy.steps, copy)
 
@@ -139,17 +141,17 @@ class Copies:
                 fail(op, f"bufferize does not know {op.name} on the host", help)
 
     def empty(self, op: tensor.EmptyOp) -> None:
-        """An empty tensor: memory that nobody has set."""
+        """Visit an empty tensor: its memory is undefined."""
         self._make(op.tensor, op, self.positions.start(op) + RUN)
         self.undefined.add(op.tensor)
 
     def constant(self, op: arith.ConstantOp) -> None:
-        """A dense constant: a global of the module."""
+        """Visit a dense constant: it becomes a global of the module."""
         if isinstance(op.result.type, TensorType):
             self.assigned.new(self._new(op.result, -1), "constant")
 
     def view(self, op: Operation) -> None:
-        """A slice or reshape: a view, or a copy where the elements do not lie as they must."""
+        """Visit a slice or reshape: an alias, or a copy where the layout permits no view."""
         source, result = op.operands[0], op.results[0]
         step = step_of(self.sizes, op)
         root, steps = self.seen(source)
@@ -176,7 +178,7 @@ class Copies:
         self._writes(copy, position)
 
     def _is_late(self, op: tensor.ExtractSliceOp) -> bool:
-        """Whether a slice may keep what it is a slice of, which is larger, from being updated."""
+        """Whether a view of a small slice would outlive an in-place update of its larger source."""
         last = max((self.positions.start(u.operation) for u in op.result.uses), default=-1)
         small = count(self.sizes.shape(op.result))
         root, _ = self.seen(op.source)
@@ -193,7 +195,7 @@ class Copies:
                 continue
             elif isinstance(by, kernel.LaunchOp):
                 number = use.index - len(by.inputs)
-                if number < 0 or not self.facts(by).reads_destination[number]:
+                if number < 0 or not self.summary(by).reads_destination[number]:
                     continue
             elif isinstance(by, tensor.InsertOp) and use.index != 1:
                 continue
@@ -203,25 +205,27 @@ class Copies:
         return False
 
     def launch(self, op: kernel.LaunchOp) -> None:
-        """A launch: each result is written, where the kernel wishes over its destination."""
-        facts, inputs, at = self.facts(op), len(op.inputs), self.positions.start(op)
+        """Visit a launch: each result is written, over its destination if the kernel reads that."""
+        summary, inputs, at = self.summary(op), len(op.inputs), self.positions.start(op)
         for number, value in enumerate(op.inputs):
-            if isinstance(value.type, TensorType) and facts.reads_input[number]:
+            if isinstance(value.type, TensorType) and summary.reads_input[number]:
                 self.read(value, op, RUN, operand=number)
         for number, (into, result) in enumerate(zip(op.outputs, op.results, strict=True)):
             variable = self._make(result, op, at + RUN)
-            if facts.reads_destination[number]:
+            if summary.reads_destination[number]:
                 self.read(into, op, BEFORE)
                 self._writes(self._copy("update", op, into, result), at + WRITTEN)
             variable.write(at + RUN, (), number)
-        assert inputs == len(facts.reads_input)
+        assert inputs == len(summary.reads_input)
         self.extras[op] = [
-            Storage("local", buffer_of(c.type), _outside(self.sizes, op, facts, shape), beside=op)
-            for c, shape in zip(facts.extras, facts.extra_shapes, strict=True)
+            Storage(
+                "local", buffer_of(c.type), _host_shape(self.sizes, op, summary, shape), beside=op
+            )
+            for c, shape in zip(summary.extras, summary.extra_shapes, strict=True)
         ]
 
     def insert_slice(self, op: tensor.InsertSliceOp) -> None:
-        """An insertion: the destination goes on as the result, the source as a slice of it."""
+        """Visit an insertion: the result starts as the destination, the source as a slice of it."""
         at, box = self.positions.start(op), slice_of(self.sizes, op)
         steps = () if box.is_all_of(self.sizes.shape(op.result)) else (box,)
         self._make(op.result, op, at + RUN)
@@ -232,7 +236,7 @@ class Copies:
         self._writes(self._copy("insert", op, op.source, op.result, steps), at + RUN)
 
     def _overwritten(self, op: tensor.InsertSliceOp) -> list[Slice]:
-        """Return parts of a destination that this and the next insertions replace unread."""
+        """Return the slices that this and the following insertions overwrite before any read."""
         found = [slice_of(self.sizes, op)]
         use = op.result.get_user_of_unique_use() if op.result.has_one_use() else None
         if isinstance(use, tensor.InsertSliceOp) and use.parent is op.parent:
@@ -240,7 +244,7 @@ class Copies:
         return found
 
     def stack(self, op: kernel.StackOp) -> None:
-        """A stack: each part goes on as the beginning of a row."""
+        """Visit a stack: each part is copied to the beginning of a row."""
         at = self.positions.start(op)
         self._make(op.result, op, at + RUN)
         for value, (row, seen) in zip(op.parts, rows_of(self.sizes, op.parts), strict=True):
@@ -248,15 +252,15 @@ class Copies:
             self._writes(self._copy("insert", op, value, op.result, (row, *seen)), at + RUN)
 
     def insert(self, op: tensor.InsertOp) -> None:
-        """One element replaced: the destination goes on as the result."""
+        """Visit the insertion of one element: the result starts as the destination."""
         at = self.positions.start(op)
         variable = self._make(op.result, op, at + RUN)
         self.read(op.dest, op, BEFORE)
         self._writes(self._copy("update", op, op.dest, op.result), at + WRITTEN)
         variable.write(at + RUN, (), None)
 
-    def made(self, op: Operation) -> None:
-        """A tensor made of scalars, or by a function of the host."""
+    def create(self, op: Operation) -> None:
+        """Visit an op that makes a tensor from scalars, or a callback to the host."""
         for value in op.operands:
             self.extract_from(op, value)
         for result in op.results:
@@ -264,16 +268,16 @@ class Copies:
             self._make(result, op, at).write(at, (), None)
 
     def extract(self, op: tensor.ExtractOp) -> None:
-        """One element is read."""
+        """Visit the read of one element."""
         self.extract_from(op, op.tensor)
 
     def extract_from(self, op: Operation, value: SSAValue) -> None:
-        """An op reads a tensor when it runs."""
+        """Record that ``op`` reads ``value`` when it runs, if ``value`` is a tensor."""
         if isinstance(value.type, TensorType):
             self.read(value, op, RUN)
 
     def branch(self, op: scf.IfOp) -> None:
-        """A branch: what either side yields goes on as the result."""
+        """Visit a branch: the tensors that each side yields are copied to the results."""
         for result in op.output:
             if isinstance(result.type, TensorType):
                 self._make(result, op, self.positions.end(op))
@@ -286,12 +290,12 @@ class Copies:
                 if isinstance(result.type, TensorType) and result.first_use is not None:
                     self.read(value, last, BEFORE)
                     self._writes(self._copy("branch", last, value, result), end + WRITTEN)
-                    # until the end of its side; where both join it is live until the last read
+                    # live to the end of its side; from the join it is live to its last read
                     stop = self.positions.end(op) if region is op.regions[-1] else end + RUN
                     self.variables[result].live([(end + WRITTEN, stop)], (), ())
 
     def for_loop(self, op: scf.ForOp) -> None:
-        """A loop: what it carries begins as its operand and ends as its result."""
+        """Visit a for loop: each slot starts as its init and ends as its result."""
         block = op.body.block
         last = block.last_op
         assert isinstance(last, scf.YieldOp)
@@ -303,7 +307,7 @@ class Copies:
             self._exit(loop, slot, result)
 
     def while_loop(self, op: scf.WhileOp) -> None:
-        """A while: its first region hands to its second, which hands to the next iteration."""
+        """Visit a while loop: its test passes values to its body, that to the next iteration."""
         before, after = op.before_region.block, op.after_region.block
         condition, last = before.last_op, after.last_op
         assert isinstance(condition, scf.ConditionOp) and isinstance(last, scf.YieldOp)
@@ -351,7 +355,7 @@ class Copies:
                 self._surrounded(loop, value, slot)
 
     def _unread(self, loop: Loop) -> set[SSAValue]:
-        """Return the slots of which nobody reads what they hold, in the loop or behind it."""
+        """Return the dead slots: no op in or after the loop reads their tensors."""
         handed: Sequence[SSAValue] = loop.slots
         if isinstance(loop.op, scf.WhileOp):
             test = loop.op.before_region.block.last_op
@@ -368,7 +372,7 @@ class Copies:
         return found
 
     def _surrounded(self, loop: Loop, value: SSAValue, slot: BlockArgument) -> None:
-        """Note where a loop only inserts into what it carries."""
+        """Record a slot whose next value consists of insertions into the slot: its halo stays."""
         block = loop.yields.parent_block()
         assert block is not None
         stops = {a for a in (slot, *block.args) if self.seen(a) == (slot, ())}
@@ -381,9 +385,9 @@ class Copies:
     def _exit(
         self, loop: Loop, value: SSAValue, result: SSAValue, test: Operation | None = None
     ) -> None:
-        """What a loop ends with goes on as its result.
+        """Copy the final value of a slot to the loop's result.
 
-        test : the condition of a while, from where it is left
+        test : the condition of a while loop, at which it exits
         """
         if not isinstance(result.type, TensorType):
             return
@@ -396,14 +400,14 @@ class Copies:
         spans = [(end, end)]
         if test is not None:
             spans.append((variable.start, self.positions.start(test) + WRITTEN))
-        else:  # it may not run at all
+        else:  # the loop may run zero times
             spans.append((variable.start, variable.start))
         variable.live(spans, steps, ())
         self._writes(self._copy("exit", loop.op, value, result), end + WRITTEN)
 
 
 def count(sizes: Shape) -> int:
-    """Return how many elements there are, an unknown size taken to be large."""
+    """Return the number of elements of a shape, with `LIKELY` for each dynamic size."""
     total = 1
     for n in sizes:
         total *= LIKELY if n.number is None else n.number
@@ -411,26 +415,26 @@ def count(sizes: Shape) -> int:
 
 
 LIKELY = 256
-"""What a size that only the run knows is taken to be, where costs are compared."""
+"""The assumed extent of an axis of dynamic size, in elements, where copies are weighed."""
 
 
 def _has_resource(function: func.FuncOp, number: int) -> bool:
     return function.arg_attrs is not None and "nd.resource" in function.arg_attrs.data[number].data
 
 
-def _outside(sizes: Sizes, op: kernel.LaunchOp, facts: Facts, shape: Shape) -> Shape:
-    """Return sizes told by a kernel's arguments as sizes told by those of the host function."""
-    return tuple(facts.sizes.told(n, op.operands, sizes) for n in shape)
+def _host_shape(sizes: Sizes, op: kernel.LaunchOp, summary: KernelSummary, shape: Shape) -> Shape:
+    """Return a shape in terms of a kernel's arguments in terms of the host function's."""
+    return tuple(summary.sizes.told(n, op.operands, sizes) for n in shape)
 
 
-def _returned(copies: Copies, op: func.ReturnOp) -> None:
+def _return(copies: Copies, op: func.ReturnOp) -> None:
     for value in op.operands:
         if isinstance(value.type, TensorType):
             copies.read(value, op, BEFORE)
 
 
-def _nothing(copies: Copies, op: Operation) -> None:
-    """An op that makes no tensor."""
+def _ignore(copies: Copies, op: Operation) -> None:
+    """Visit an op that neither defines nor reads a tensor."""
 
 
 _VISIT: dict[type[Operation], Callable[[Copies, Any], None]] = {
@@ -444,15 +448,15 @@ _VISIT: dict[type[Operation], Callable[[Copies, Any], None]] = {
     tensor.InsertSliceOp: Copies.insert_slice,
     kernel.StackOp: Copies.stack,
     tensor.InsertOp: Copies.insert,
-    tensor.FromElementsOp: Copies.made,
-    tensor.SplatOp: Copies.made,
-    kernel.CallbackOp: Copies.made,
+    tensor.FromElementsOp: Copies.create,
+    tensor.SplatOp: Copies.create,
+    kernel.CallbackOp: Copies.create,
     scf.IfOp: Copies.branch,
     scf.ForOp: Copies.for_loop,
     scf.WhileOp: Copies.while_loop,
     tensor.ExtractOp: Copies.extract,
-    func.ReturnOp: _returned,
-    tensor.DimOp: _nothing,
-    scf.YieldOp: _nothing,
-    scf.ConditionOp: _nothing,
+    func.ReturnOp: _return,
+    tensor.DimOp: _ignore,
+    scf.YieldOp: _ignore,
+    scf.ConditionOp: _ignore,
 }

@@ -1,4 +1,6 @@
-"""Fill what will surround a part before the part is computed, so that it is computed in place.
+"""Move a padding fill before the launch whose result is inserted into it.
+
+The launch can then write into the filled buffer, without a copy.
 
 Before:  %a = kernel.launch @k ...                       After:  %f = kernel.launch @fill outs(%e)
          %f = kernel.launch @fill outs(%e)                       %a = kernel.launch @k ...
@@ -18,7 +20,7 @@ _FREE = (tensor.EmptyOp, tensor.DimOp)
 
 
 def fill_early(block: Block) -> None:
-    """Move each fill that a lone part is inserted into before what computes the part."""
+    """Move each fill before the launch that makes the only part inserted into it."""
     inserts = [op for op in block.ops if isinstance(op, tensor.InsertSliceOp)]
     if inserts:
         order = {op: number for number, op in enumerate(block.ops)}
@@ -45,7 +47,7 @@ def _fill_early(insert: tensor.InsertSliceOp, block: Block, order: dict[Operatio
 
 
 def _fills(launch: kernel.LaunchOp, whole: SSAValue, block: Block) -> bool:
-    """Whether ``launch``, of a kernel that reads no tensor, makes ``whole`` for one reader."""
+    """Whether ``launch``, of a kernel that reads no tensor, makes ``whole`` for a single use."""
     return (
         launch.parent is block
         and len(launch.results) == 1
@@ -56,7 +58,7 @@ def _fills(launch: kernel.LaunchOp, whole: SSAValue, block: Block) -> bool:
 
 
 def _maker(value: SSAValue) -> kernel.LaunchOp | None:
-    """Return the launch that makes ``value`` for one reader alone, reshaped or not."""
+    """Return the launch that makes ``value``, through reshapes, for a single use; else None."""
     owner = value.owner
     while value.has_one_use() and isinstance(owner, _RESHAPES):
         value = owner.operands[0]
@@ -71,7 +73,7 @@ def _movable(
     before: int,
     moving: dict[Operation, None],
 ) -> bool:
-    """Whether ``value`` is there before number ``before``, or can be; note what must move."""
+    """Whether ``value`` is, or can be, defined before op ``before``; collect the ops to move."""
     if not isinstance(value, OpResult) or value.op.parent is not block:
         return True
     op = value.op

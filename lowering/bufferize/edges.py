@@ -1,16 +1,15 @@
-"""What a loop leaves as it is of a tensor it carries is not written again in every iteration.
+"""Do not rewrite the halo of a carried tensor in every iteration of a loop.
 
 Before:  %u carried;  %0 = tensor.empty()
-         %1 = tensor.insert_slice (row 0 of %u) into %0[0, 0]       the edge, as it was
-         %2 = tensor.insert_slice %inner into %1[1, 0]              what is new
-         %3 = tensor.insert_slice (last row of %u) into %2[9, 0]    the edge, as it was
+         %1 = tensor.insert_slice (row 0 of %u) into %0[0, 0]       the halo, unchanged
+         %2 = tensor.insert_slice %inner into %1[1, 0]              the new interior
+         %3 = tensor.insert_slice (last row of %u) into %2[9, 0]    the halo, unchanged
          scf.yield %3
 After:   %1 = tensor.insert_slice %inner into %u[1, 0]
          scf.yield %1
 
-A loop that exchanges two buffers then writes the part that is new into the one that it does not
-read. What lies around that part is the same in both from the first iteration to the last, so it
-is put there once, before the loop.
+A loop that swaps two buffers then writes the interior into the buffer that it does not read. The
+halo is the same in both buffers in every iteration, so it is copied once, before the loop.
 """
 
 from __future__ import annotations
@@ -39,28 +38,28 @@ from stepwell.lowering.bufferize.views import Part, Slice, disjoint
 
 @dataclass(frozen=True)
 class Piece:
-    """A tensor inserted somewhere in another, without gaps."""
+    """A tensor inserted into a box of another, with unit strides."""
 
     value: SSAValue
     offsets: Shape
     sizes: Shape
     source: Operation
-    """The insertion."""
+    """The insertion op."""
 
     @property
     def part(self) -> Part:
-        """The box that the piece takes."""
+        """The box that the piece overwrites."""
         return Part(box_of(self.offsets, self.sizes), True)
 
 
 def box_of(offsets: Shape, sizes: Shape) -> Slice:
-    """Return a slice of all axes without gaps."""
+    """Return the slice with unit strides that keeps all axes."""
     rank = len(sizes)
     return Slice(offsets, sizes, (Size.of(1),) * rank, tuple(range(rank)))
 
 
 def keep_edges(module: ModuleOp, block: Block) -> None:
-    """Rewrite each loop of a host function that puts back what it has read of what it carries."""
+    """Rewrite each loop of a host function that copies a halo of a carried tensor back into it."""
     loops = [op for op in block.walk() if isinstance(op, scf.ForOp | scf.WhileOp)]
     if not loops:
         return
@@ -82,7 +81,7 @@ def keep_edges(module: ModuleOp, block: Block) -> None:
 
 
 def _carried(loop: scf.ForOp | scf.WhileOp) -> list[tuple[SSAValue, SSAValue]]:
-    """Return what a loop yields, each with what its body calls it in the next iteration."""
+    """Return each value that a loop yields, with the block argument that it becomes."""
     block = loop.body.block if isinstance(loop, scf.ForOp) else loop.after_region.block
     last = block.last_op
     assert last is not None
@@ -103,13 +102,16 @@ def _keep_edges(
     value: SSAValue,
     slot: SSAValue,
 ) -> Iterator[str]:
-    """Let the yielded ``value`` be ``slot`` with only its new parts inserted."""
+    """Replace the yielded ``value`` by insertions of its changed pieces into ``slot``.
+
+    Yield the names of the kernels whose launches were erased.
+    """
     zero = (Size(),) * tensor_type(slot).get_num_dims()
     pieces: list[Piece] = []
     root = value.owner
     if not isinstance(root, tensor.InsertSliceOp) or not _gather(sizes, value, zero, pieces):
         return
-    kept = [_is_there(kernels, sizes, piece, slot) for piece in pieces]
+    kept = [_is_unchanged(kernels, sizes, piece, slot) for piece in pieces]
     others = [piece for piece, k in zip(pieces, kept, strict=True) if not k]
     if len(others) == len(pieces) or not others or sizes.shape(value) != sizes.shape(slot):
         return
@@ -142,7 +144,7 @@ def _keep_edges(
 
 
 def _gather(sizes: Sizes, value: SSAValue, at: Shape, pieces: list[Piece]) -> bool:
-    """Collect what is inserted into an empty tensor to make ``value``, which lies ``at`` there."""
+    """Collect the pieces inserted into an empty tensor to make ``value``, at offsets ``at``."""
     op = value.owner
     if isinstance(op, tensor.EmptyOp):
         return True
@@ -161,7 +163,7 @@ def _gather(sizes: Sizes, value: SSAValue, at: Shape, pieces: list[Piece]) -> bo
 
 
 def is_box(op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> bool:
-    """Whether a slice has all axes of the whole, and no gaps."""
+    """Whether a slice keeps all axes of the whole tensor and has unit strides."""
     small = op.result if isinstance(op, tensor.ExtractSliceOp) else op.source
     rank = len(op.static_sizes.get_values())
     return tensor_type(small).get_num_dims() == rank and all(
@@ -169,10 +171,10 @@ def is_box(op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> bool:
     )
 
 
-def _is_there(
+def _is_unchanged(
     kernels: dict[str, kernel.FuncOp], sizes: Sizes, piece: Piece, slot: SSAValue
 ) -> bool:
-    """Whether ``piece`` is what ``slot`` has at that very place."""
+    """Whether ``piece`` equals the elements of ``slot`` that it overwrites."""
     op = piece.value.owner
     if isinstance(op, tensor.ExtractSliceOp):
         return op.source is slot and is_box(op) and slice_of(sizes, op).offsets == piece.offsets
@@ -187,7 +189,7 @@ def _is_there(
 
 
 def _copied_from(function: kernel.FuncOp) -> tuple[int, list[int]] | None:
-    """Return which argument a kernel only copies a box of, and where that begins."""
+    """Return the argument of which a kernel only copies a box, and the box's offsets."""
     ops = [op for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
     others = linalg.GenericOp | kernel.ReturnOp | tensor.EmptyOp
     if len(ops) != 1 or not all(isinstance(op, others) for op in function.body.block.ops):
@@ -203,20 +205,20 @@ def _copied_from(function: kernel.FuncOp) -> tuple[int, list[int]] | None:
     plain = tuple(AffineDimExpr(k) for k in range(written.num_dims))
     if op.inputs[0] not in arguments or tuple(written.results) != plain:
         return None
-    offsets = [_behind(expr, k) for k, expr in enumerate(read.results)]
+    offsets = [_offset(expr, k) for k, expr in enumerate(read.results)]
     known = [n for n in offsets if n is not None]
     if len(known) != len(plain) or len(offsets) != len(plain):
         return None
     return next(n for n, a in enumerate(arguments) if a is op.inputs[0]), known
 
 
-def _behind(expr: AffineExpr, loop: int) -> int | None:
-    """Return c where ``expr`` is loop + c."""
+def _offset(expr: AffineExpr, loop: int) -> int | None:
+    """Return c if ``expr`` is loop + c, else None."""
     if isinstance(expr, AffineDimExpr):
         return 0 if expr.position == loop else None
     if isinstance(expr, AffineBinaryOpExpr) and expr.kind is AffineBinaryOpKind.Add:
         constant = expr.rhs
-        if isinstance(constant, AffineConstantExpr) and _behind(expr.lhs, loop) == 0:
+        if isinstance(constant, AffineConstantExpr) and _offset(expr.lhs, loop) == 0:
             return constant.value
     return None
 
@@ -238,7 +240,7 @@ def _insertion(piece: Piece, into: SSAValue, write: SizeWriter) -> tensor.Insert
 
 
 def _erase_unused(op: Operation) -> Iterator[str]:
-    """Erase ``op`` and what only it needed; yield the names of kernels no longer launched here."""
+    """Erase ``op`` if it is dead, then its dead operands; yield the kernels of erased launches."""
     known = tensor.InsertSliceOp | tensor.ExtractSliceOp | tensor.EmptyOp | kernel.LaunchOp
     if any(r.uses for r in op.results):
         return
@@ -255,12 +257,12 @@ def _erase_unused(op: Operation) -> Iterator[str]:
 def surrounded(
     sizes: Sizes, value: SSAValue, slot: SSAValue, stops: Container[SSAValue]
 ) -> list[tensor.InsertSliceOp]:
-    """Return the insertions that make the yielded ``value`` of ``slot``, the first one first.
+    """Return the insertions, in order, by which the yielded ``value`` is made from ``slot``.
 
-    Empty where it is not made so, where a part lies elsewhere in each iteration, and where less
-    than half of the whole is new, which is better written in place.
+    Empty if ``value`` is not made by insertions, if the offset of one is not static, or if they
+    overwrite less than half of the tensor, where an update in place is cheaper.
 
-    stops : what the body calls the slot
+    stops : the aliases of the slot in the body
     """
     found: list[tensor.InsertSliceOp] = []
     while value not in stops:
@@ -280,7 +282,7 @@ def surrounded(
 
 
 def _count(sizes: Shape) -> int:
-    """Return how many elements there are; of a size that the type does not tell, one."""
+    """Return the number of elements of a shape, with one for each dynamic size."""
     total = 1
     for n in sizes:
         total *= 1 if n.number is None else n.number
@@ -288,7 +290,7 @@ def _count(sizes: Shape) -> int:
 
 
 def around(boxes: Sequence[Slice], whole: Shape) -> list[Slice]:
-    """Return boxes that cover all that lies around one box; everything, where there are several."""
+    """Return boxes that cover the complement of one box, or the whole shape if there are more."""
     rank = len(whole)
     zero = Size()
     if len(boxes) != 1:

@@ -1,7 +1,8 @@
-"""Loops that exchange buffers: a cycle of copies for the next iteration that could not be removed.
+"""Buffer swaps: a cycle of copies at a loop's yield becomes a permutation of carried buffers.
 
-What one iteration reads of one buffer and writes into another is not copied back: the next
-iteration reads the other and writes the one. After the loop its results are in one of the buffers.
+An iteration that reads one buffer and writes another does not copy the result back: the next
+iteration reads the second buffer and writes the first. After the loop, the trip count decides which
+of the buffers holds a result.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from stepwell.lowering.bufferize.views import Steps, covers, join, part
 
 @dataclass
 class Exchanges:
-    """Decides which loops of one host function exchange buffers."""
+    """Decides which buffers the loops of one host function exchange."""
 
     copies: Copies
     interference: Interference
 
     def close(self, loop: Loop) -> None:
-        """Let the slots whose next value could not be written in place exchange buffers."""
+        """Exchange the buffers of slots whose next values cannot be written in place."""
         failing = [c for c in loop.nexts if c.why]
         while bad := [c for c in failing if not self._rotates(loop, c, failing)]:
             failing = [c for c in failing if c not in bad]
@@ -36,7 +37,7 @@ class Exchanges:
             self._rotate(loop, failing)
 
     def _rotates(self, loop: Loop, copy: Copy, failing: Sequence[Copy]) -> bool:
-        """Whether a slot may take over the buffer of its next value, and give its own away."""
+        """Whether a slot may take the buffer of its next value and give up its own."""
         of, positions = self.copies.assigned.of, self.copies.positions
         slot, steps = of(copy.into)
         new, path = of(copy.value)
@@ -70,7 +71,7 @@ class Exchanges:
             loop.following.append(fitting)
         for number, (storage, name) in enumerate(zip(loop.carried, names, strict=True)):
             outside = Storage("local", storage.type, storage.sizes, views={()})
-            for other in cycle(loop.following, number):  # all that comes to lie there
+            for other in cycle(loop.following, number):  # every slot that gets this buffer
                 inside = loop.carried[other]
                 without = () if other == number else (loop.op,)
                 members = [m._replace(without=m.without + without) for m in inside.members]
@@ -78,7 +79,7 @@ class Exchanges:
                 outside.views = outside.views | inside.views
             outside.name, outside.beside = name, loop.op
             loop.outside.append(outside)
-        turns = _turns(self.copies, loop)
+        turns = _trip_count(self.copies, loop)
         for number, storage in enumerate(loop.carried):
             storage.kind = "carried"
             ends = [loop.outside[n] for n in cycle(loop.following, number)]
@@ -87,7 +88,7 @@ class Exchanges:
             copy.why, copy.exchanged = "", True
 
     def undo(self, loop: Loop) -> None:
-        """Let a loop exchange nothing."""
+        """Undo the exchange of buffers in a loop."""
         for storage in loop.carried:
             storage.kind = "local"
         for copy in loop.nexts:
@@ -95,10 +96,10 @@ class Exchanges:
         loop.carried, loop.outside, loop.following, loop.ends = [], [], [], []
         loop.edges, loop.number = [], {}
 
-    # -- what lies around new parts
+    # -- halos
 
     def keeps(self, loop: Loop, edges: Edges) -> bool:
-        """Whether what lies around new parts is in place: there is one buffer, or two alike."""
+        """Whether the halo is preserved: slot and next value share a buffer or swap two."""
         of = self.copies.assigned.of
         slot, value = of(edges.slot), of(edges.value)
         if any(of(each) != value for each in edges.between):
@@ -117,7 +118,7 @@ class Exchanges:
         return True
 
     def _inside(self, loop: Loop, storage: Storage, edges: Edges) -> bool:
-        """Whether all that the loop writes of a buffer lies inside the new parts."""
+        """Whether every write of the loop to a buffer lies inside the new boxes."""
         parts = [part((box,)) for box in edges.boxes]
         return all(
             any(covers(self.copies.sizes, box, part(join(m.steps, steps))) for box in parts)
@@ -129,7 +130,7 @@ class Exchanges:
         )
 
     def _live(self, loop: Loop, spare: int, edges: Edges) -> None:
-        """Note that the edges are copied before the loop, and live in all of it."""
+        """Add the live range of a halo: it is written before the loop and live throughout it."""
         start = self.copies.positions.start(loop.op)
         end = self.copies.positions.end(loop.op)
         variable = Variable(edges.value, start + WRITTEN, end)
@@ -142,8 +143,8 @@ class Exchanges:
             outside.members = sorted([*outside.members, member], key=_start)
 
 
-def _turns(copies: Copies, loop: Loop) -> int | None:
-    """Return how often a loop runs, where that is known."""
+def _trip_count(copies: Copies, loop: Loop) -> int | None:
+    """Return the trip count of a loop, None if it is not static."""
     if not isinstance(loop.op, scf.ForOp):
         return None
     start, stop, step = (copies.sizes.of(v).number for v in loop.op.operands[:3])
@@ -157,7 +158,7 @@ def _start(member: Member) -> int:
 
 
 def cycle(following: Sequence[int], number: int) -> list[int]:
-    """Return which buffers one is, in one iteration after the other, until it is itself again.
+    """Return the cycle of the permutation ``following`` that begins with ``number``.
 
     >>> cycle([1, 0, 3, 4, 2], 3)
     [3, 4, 2]

@@ -1,4 +1,4 @@
-"""Write a host function on buffers: launches, insertions, single elements, and what it returns."""
+"""Write a host function on buffers: launches, insertions, single elements, and returns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stepwell.lowering.bufferize.assignment import rows_of
 from stepwell.lowering.bufferize.coalescing import Coalescing
 from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.control import CONTROL
-from stepwell.lowering.bufferize.facts import Facts
+from stepwell.lowering.bufferize.kernel_summary import KernelSummary
 from stepwell.lowering.bufferize.returns import updated_arguments
 from stepwell.lowering.bufferize.sweeping import sweep
 from stepwell.lowering.bufferize.views import Steps, join
@@ -32,17 +32,17 @@ from stepwell.lowering.bufferize.writer import HostWriter, Row, Rule
 from stepwell.transforms.passes import fail
 
 Variant = Callable[[kernel.LaunchOp, Sequence[Attribute], Sequence[Steps]], str]
-"""Gives the name of a kernel for arguments of these types, its results in rows of one."""
+"""Returns the kernel variant for argument types, and the views of results in one destination."""
 
 
 def on_buffers(
     function: func.FuncOp,
-    facts: Callable[[kernel.LaunchOp], Facts],
+    summary: Callable[[kernel.LaunchOp], KernelSummary],
     variant: Variant,
     constants: Constants,
 ) -> list[func.FuncOp]:
-    """Return ``function`` on buffers, and the one that tells its results' `?` where there are."""
-    analysis = Coalescing(function, facts)
+    """Return ``function`` on buffers, and the function of its results' sizes if any is `?`."""
+    analysis = Coalescing(function, summary)
 
     def launch(writer: HostWriter, op: kernel.LaunchOp) -> None:
         _launch(writer, op, variant)
@@ -110,21 +110,21 @@ def _output(writer: HostWriter, number: int, given: Mapping[str, Attribute]) -> 
 
 
 def _begin_updated(writer: HostWriter, function: func.FuncOp) -> None:
-    """Copy arguments that are updated into their results, where a caller gives two arrays."""
+    """Copy updated arguments into their results: a no-op if a caller passes one array for both."""
     for argument, result in updated_arguments(function).items():
         into = writer.roots[writer.analysis.updated[result]]
         writer.put(memref.CopyOp(writer.block.args[argument], into))
 
 
 def _shapes(writer: HostWriter, wanted: Sequence[Size]) -> func.FuncOp:
-    """Return the function that tells the ``wanted`` sizes, from every `?` of the arguments."""
+    """Return the function that computes the ``wanted`` sizes from every `?` of the arguments."""
     function, index = writer.function, IndexType()
     block = Block(arg_types=[index] * len(writer.sizes.dims))
     write = SizeWriter(writer.sizes, lambda n: block.args[n], block.add_op)
     for number, argument in enumerate(block.args):
         argument.name_hint = f"d{number}"
     for size in wanted:
-        writer.check_told(size)
+        writer.check_known(size)
     block.add_op(func.ReturnOp(*(write(n) for n in wanted)))
     type = FunctionType.from_lists([index] * len(block.args), [index] * len(wanted))
     name = f"{function.sym_name.data}.shapes"
@@ -141,11 +141,11 @@ def _shapes(writer: HostWriter, wanted: Sequence[Size]) -> func.FuncOp:
 
 
 def _launch(writer: HostWriter, op: kernel.LaunchOp, variant: Variant) -> None:
-    """Write a launch, its destinations where the results live."""
-    facts = writer.analysis.facts(op)
+    """Write a launch, with the results' buffers as destinations."""
+    summary = writer.analysis.summary(op)
     writer.copies(op, "update")
     inputs = [_operand(writer, v) for v in op.inputs]
-    stack, rows = _stacked(writer, op, facts)
+    stack, rows = _stacked(writer, op, summary)
     results = op.results if stack is None else stack.results
     outputs = [writer.fitted(writer.place(r), tensor_type(r)) for r in results]
     outputs += [writer.memory(s) for s in writer.analysis.extras[op]]
@@ -156,16 +156,16 @@ def _launch(writer: HostWriter, op: kernel.LaunchOp, variant: Variant) -> None:
 
 
 def _stacked(
-    writer: HostWriter, op: kernel.LaunchOp, facts: Facts
+    writer: HostWriter, op: kernel.LaunchOp, summary: KernelSummary
 ) -> tuple[kernel.StackOp | None, Sequence[Steps]]:
-    """Return the stack that all results are made in, and the row of each, if there is one.
+    """Return the stack whose parts are all results of a launch, and the row of each, if any.
 
-    A launch is given that as one destination, and its kernel knows where in it everything is.
+    The launch then gets the stack as its one destination, and the kernel variant takes the rows.
     """
     use = op.results[0].first_use if len(op.results) > 1 else None
     stack = use.operation if use is not None else None
-    numbered = "kernel.nontemporal" in facts.function.attributes
-    if not isinstance(stack, kernel.StackOp) or numbered or any(facts.reads_destination):
+    numbered = "kernel.nontemporal" in summary.function.attributes
+    if not isinstance(stack, kernel.StackOp) or numbered or any(summary.reads_destination):
         return None, ()
     if tuple(stack.parts) != tuple(op.results):
         return None, ()
@@ -185,7 +185,7 @@ def _operand(writer: HostWriter, value: SSAValue) -> SSAValue:
 
 
 def _insert_slice(writer: HostWriter, op: tensor.InsertSliceOp) -> None:
-    """Write an insertion: nothing, where both tensors are in place."""
+    """Write the remaining copies of an insertion: none if both tensors are in place."""
     writer.copies(op, "update")
     writer.copies(op, "insert")
 
@@ -208,7 +208,7 @@ def _dim(writer: HostWriter, op: tensor.DimOp) -> None:
 
 
 def _constant(writer: HostWriter, op: arith.ConstantOp) -> None:
-    """Copy a scalar; a tensor is a global, read where it is needed."""
+    """Clone a scalar constant; a tensor is a global, read where it is used."""
     if not isinstance(op.result.type, TensorType):
         writer.scalar(op)
 
@@ -225,13 +225,13 @@ def _from_elements(writer: HostWriter, op: tensor.FromElementsOp | tensor.SplatO
 
 
 def _callback(writer: HostWriter, op: kernel.CallbackOp) -> None:
-    """Give the function buffers, as they lie."""
+    """Write a callback on the tensors' buffers, of any layout."""
     inputs = [writer.place(v) for v in op.inputs]
     writer.put(kernel.CallbackOp(op.function.data, inputs, [writer.place(r) for r in op.results]))
 
 
 def _return(writer: HostWriter, op: func.ReturnOp) -> None:
-    """Copy what is not in its output yet, and return nothing."""
+    """Copy the results that are not in their outputs yet, and return nothing."""
     rows = [
         Row(value, place, (returned.output, ()), returned.why)
         for value, returned in zip(op.operands, writer.analysis.returned, strict=True)

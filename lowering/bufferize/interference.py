@@ -1,7 +1,7 @@
-"""Whether two buffers can be one: no write of either destroys what is live in the other.
+"""Interference: two buffers can be coalesced if no write to one overwrites live data of the other.
 
-The question is asked of the program as it is: a copy whose two ends are in one place does nothing,
-every other copy is a write like any other. So removing a copy never makes wrong what was right.
+The test takes the current assignment: a copy whose two ends are the same place is no write, and
+every other copy is one. So each coalescing step keeps a correct program correct.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from stepwell.lowering.bufferize.views import Slice, Steps, covers, disjoint, in
 
 
 class Interference:
-    """Answers for the buffers of one host function, and coalesces those that do not interfere."""
+    """Interference between the buffers of one host function, and coalescing where there is none."""
 
     def __init__(self, copies: Copies) -> None:
         self.copies, self.sizes, self.assigned = copies, copies.sizes, copies.assigned
@@ -29,7 +29,7 @@ class Interference:
     # -- copies
 
     def ends(self, copy: Copy) -> tuple[tuple[Storage, Steps], tuple[Storage, Steps]]:
-        """Return from where and to where a copy goes."""
+        """Return the source and the target of a copy, each as a view of a buffer."""
         storage, steps = self.assigned.of(copy.value)
         target = self.assigned.of(copy.into)
         if copy.kind == "init":
@@ -42,14 +42,14 @@ class Interference:
         return (storage, join(steps, copy.seen)), (target[0], join(target[1], copy.steps))
 
     def _end(self, loop: Loop, storage: Storage) -> tuple[Storage, Steps]:
-        """Return the buffer in which what a loop exchanges is behind it."""
+        """Return the place, after the loop, of a buffer that it exchanges."""
         number = loop.carried.index(storage)
         ends = loop.ends[number]
         last = ends[0] if len(ends) == 1 else loop.results.get(number, storage)
         return self.assigned.root(last)
 
     def is_removed(self, copy: Copy) -> bool:
-        """Whether a copy has nothing to do."""
+        """Whether a copy does nothing: it is swapped, undefined, or within one place."""
         undefined = self.copies.undefined
         if copy.exchanged or copy.into in undefined or self.copies.seen(copy.value)[0] in undefined:
             return True
@@ -59,7 +59,7 @@ class Interference:
     # -- buffers
 
     def coalesce(self, copy: Copy) -> str:
-        """Remove a copy by letting its ends be one place; return why not, "" after success."""
+        """Remove a copy by coalescing its ends; return why that fails, "" after success."""
         (source, path), (target, steps) = self.ends(copy)
         if (source, path) == (target, steps):
             return ""
@@ -83,7 +83,7 @@ class Interference:
         return why
 
     def unite(self, inner: Storage, outer: Storage, view: Steps) -> str:
-        """Let one buffer be a view of another; return why they interfere, "" after success."""
+        """Make one buffer a view of another; return why they interfere, "" after success."""
         if any(self._exchanges(loop, inner, outer) for loop in self.copies.loops.values()):
             return "a loop exchanges them"
         if any(self.assigned.root(each)[1] for each in outer.ends):
@@ -96,7 +96,7 @@ class Interference:
         return why
 
     def _in_time(self, inner: Storage, outer: Storage, view: Steps) -> bool:
-        """Whether where ``view`` lies is known when ``inner`` is first written."""
+        """Whether the sizes and offsets of ``view`` dominate every write to ``inner``."""
         sizes = chain.from_iterable(
             (*s.offsets, *s.sizes, *s.strides) for s in view if isinstance(s, Slice)
         )
@@ -115,11 +115,11 @@ class Interference:
                 yield owner
 
     def may_be(self, storage: Storage) -> list[Storage]:
-        """Return the buffers of which one is ``storage``: itself, but for results of some loops."""
+        """Return the buffers that ``storage`` may be: several only for results of some loops."""
         return [self.assigned.root(each)[0] for each in storage.ends] or [storage]
 
     def may_end(self, loop: Loop, number: int, storage: Storage) -> bool:
-        """Let a result of a loop be the buffer that the run ends with, where none interferes."""
+        """Alias a loop's result to whichever buffer the loop ends in, if none interferes."""
         ends = loop.ends[number]
         roots = [self.assigned.root(each) for each in ends]
         if storage.kind != "local" or any(path for _, path in roots):
@@ -140,12 +140,12 @@ class Interference:
         return True
 
     def _exchanges(self, loop: Loop, a: Storage, b: Storage) -> bool:
-        """Whether each of two buffers is, or contains, one of those that a loop exchanges."""
+        """Whether two buffers both are, or contain, buffers that a loop exchanges."""
         roots = [self.assigned.root(storage)[0] for storage in loop.outside]
         return a in roots and b in roots
 
     def _group(self, storage: Storage) -> list[Member]:
-        """Return what lives in a buffer, and in those that may be the same."""
+        """Return the members of a buffer and of all buffers that may alias it."""
         if not storage.ends and not storage.results:
             return storage.members
         members = [*storage.members]
@@ -158,7 +158,10 @@ class Interference:
     # -- the predicate
 
     def _interfere(self, inner: Storage, outer: Sequence[Member], view: Steps) -> str:
-        """Return which of ``outer`` a member of ``inner`` interferes with, "" for none."""
+        """Return how a member of ``inner``, seen through ``view``, interferes with ``outer``.
+
+        The result is a message for the remark, or "" if there is no interference.
+        """
         starts = [m.variable.start for m in outer]
         stops = list(accumulate((m.variable.stop for m in outer), max))
         for member in self._group(inner):
@@ -176,7 +179,7 @@ class Interference:
         return ""
 
     def _overwrites(self, x: Member, y: Member) -> bool:
-        """Whether a write of ``x`` destroys what is live in ``y``."""
+        """Whether a write to ``x`` overwrites live elements of ``y``."""
         written = x.variable.written
         if written is None or written[1] < y.variable.start or y.variable.stop < written[0]:
             return False
@@ -204,7 +207,7 @@ class Interference:
         return False
 
     def _is_nothing(self, copy: Copy, y: Member, position: int) -> bool:
-        """Whether a copy writes nothing, or what another writes there at that time."""
+        """Whether a copy writes nothing, or the same as a copy into ``y`` at that position."""
         if self.is_removed(copy):
             return True
         for other, _, by in y.variable.writes:
@@ -215,20 +218,20 @@ class Interference:
     def _in_place(
         self, position: int, x: Member, by: object, y: Member, seen: Steps, reads: Reads
     ) -> bool:
-        """Whether a launch reads ``y`` no later than it writes the same element of ``x``."""
+        """Whether a launch may update ``y`` in place: it reads each element before its write."""
         owner = x.variable.value.owner
         if not isinstance(owner, kernel.LaunchOp) or not isinstance(by, int):
             return False
         if any(start <= position < stop for start, stop in reads.spans):
             return False
-        pairs = self.copies.facts(owner).in_place
+        pairs = self.copies.summary(owner).in_place
         return x.steps == join(y.steps, seen) and all(
             (number, by) in pairs for number in reads.operands.get(position, (-1,))
         )
 
 
 def why_not(inner: Storage, outer: Storage) -> str:
-    """Return why one buffer cannot be part of another, by what they are alone."""
+    """Return why the kinds of two buffers alone forbid that one is a view of the other."""
     for storage in (outer, inner):
         if storage.kind in _FIXED:
             return _FIXED[storage.kind]

@@ -1,9 +1,10 @@
-"""When each tensor of a host function is live: the positions of ops, and intervals of these.
+"""Live intervals of the tensors of a host function, over the positions of its ops.
 
-Positions are numbers in program order. A copy before an op reads at its first and writes at its
-second, the op itself reads and writes at its third; copies of one op read before any of them
-writes. A tensor is live from its first write to its last read, in a loop around a read that is not
-around the write to the loop's end, and not in the "then" of a branch whose "else" has the read.
+Positions number the ops in program order, with three for each op and three more for the end of its
+regions. Copies before an op are parallel: all read at the first position and write at the second;
+the op itself reads and writes at the third. A tensor is live from its first write to its last read.
+If a loop contains the read but not the write, it is live to the loop's end; if only the "else" of a
+branch contains the read, it is not live in the "then".
 """
 
 from __future__ import annotations
@@ -18,45 +19,45 @@ from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.views import Steps
 
 BEFORE, WRITTEN, RUN, GRAIN = 0, 1, 2, 3
-"""What happens at an op, in order, and how many positions it takes."""
+"""Positions of an op: copies read, copies write, the op runs; and the number of positions."""
 
 
 @dataclass
 class Reads:
-    """Reads of one tensor that see the same part of it."""
+    """The reads of the same part of one tensor."""
 
     spans: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    """From when to when they want what the tensor holds."""
+    """The live intervals of the part, as pairs of positions."""
     operands: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     """The operands of launches that read it, by position."""
 
 
 @dataclass(eq=False)
 class Variable:
-    """A tensor: what writes it, and when it is live."""
+    """A tensor with its writes and its live intervals."""
 
     value: SSAValue
     start: int
-    """When it is first written."""
+    """The first position at which it is written or live."""
     stop: int
     written: tuple[int, int] | None = None
-    """When it is first and last written."""
+    """The positions of its first and its last write."""
     writes: list[tuple[int, Steps, Any]] = field(default_factory=list[tuple[int, Steps, Any]])
-    """When it is written, which part, and by which result or copy."""
+    """For each write its position, the part written, and the result or copy that writes it."""
     reads: dict[tuple[Steps, tuple[Steps, ...]], Reads] = field(
         default_factory=dict[tuple[Steps, tuple[Steps, ...]], Reads]
     )
-    """By the part that is read, and parts of that which are not."""
+    """The reads by the part that is read and the parts of that which are excluded."""
 
     def write(self, position: int, steps: Steps, by: Any) -> None:
-        """Note a write of a part."""
+        """Record a write to a part."""
         self.writes.append((position, steps, by))
         first, last = self.written or (position, position)
         self.written = min(first, position), max(last, position)
         self.start, self.stop = min(self.start, position), max(self.stop, position)
 
     def live(self, spans: list[tuple[int, int]], steps: Steps, but: tuple[Steps, ...]) -> Reads:
-        """Note when a part is live."""
+        """Record live intervals of a part, except of the parts ``but``."""
         reads = self.reads.setdefault((steps, but), Reads())
         for span in spans:
             if span not in reads.spans:
@@ -93,11 +94,11 @@ class Positions:
         return self._span[op][0]
 
     def end(self, op: Operation) -> int:
-        """Return where the end of ``op`` begins: behind its regions, if it has some."""
+        """Return the first position of the end of ``op``: after its regions, if it has any."""
         return self._span[op][1]
 
     def depth(self, op: Operation) -> int:
-        """Return how many loops are around ``op``."""
+        """Return the loop depth of ``op``."""
         return len(self._loops[op])
 
     def loop(self, op: Operation) -> Operation | None:
@@ -105,7 +106,7 @@ class Positions:
         return self._loops[op][-1] if self._loops[op] else None
 
     def defined(self, value: SSAValue) -> int:
-        """Return when ``value`` comes to be; what a block is given, when its op begins."""
+        """Return the position that defines ``value``; for a block argument, its op's start."""
         owner = value.owner
         if isinstance(owner, Block):
             parent = owner.parent_op()
@@ -113,7 +114,7 @@ class Positions:
         return self._span[owner][1]
 
     def dominates(self, value: SSAValue, op: Operation) -> bool:
-        """Whether ``value`` is known at ``op``."""
+        """Whether the definition of ``value`` dominates ``op``."""
         home = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
         block = op.parent_block()
         while block is not None and block is not home:
@@ -121,7 +122,7 @@ class Positions:
         return block is home and self.defined(value) < self.start(op)
 
     def outermost(self, made: int, use: Operation) -> Operation | None:
-        """Return the outermost loop around ``use`` that what is made at ``made`` is not in."""
+        """Return the outermost loop around ``use`` that does not contain position ``made``."""
         for loop in self._loops[use]:
             start, end = self._span[loop]
             if not start <= made < end:
@@ -129,7 +130,7 @@ class Positions:
         return None
 
     def spans(self, made: int, use: Operation, position: int) -> list[tuple[int, int]]:
-        """Return when a tensor is live that is made at ``made`` and read by ``use``."""
+        """Return the live intervals of a tensor defined at ``made`` and read by ``use``."""
         if (loop := self.outermost(made, use)) is not None:  # the next iteration reads it again
             use, position = loop, self._span[loop][1] - 1
         gaps: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""Write a kernel on buffers: the same generics, fills and loops, each into its memory."""
+"""Write a kernel on buffers: the same generics, fills and loops, each writing into its buffer."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from stepwell.analysis.sizes import Size
 from stepwell.dialects import kernel
 from stepwell.dialects.types import UNKNOWN, tensor_type
 from stepwell.lowering.bufferize.constants import Constants
-from stepwell.lowering.bufferize.facts import Chain, Facts
+from stepwell.lowering.bufferize.kernel_summary import Chain, KernelSummary
 from stepwell.lowering.bufferize.views import Steps, buffer_of, buffer_type
 from stepwell.transforms.passes import fail
 
 
 def buffered(
-    facts: Facts,
+    summary: KernelSummary,
     name: str,
     types: Sequence[Attribute],
     constants: Constants,
     rows: Sequence[Steps] = (),
 ) -> kernel.FuncOp:
-    """Return the kernel of ``facts`` on buffers, its arguments of ``types`` (extras included).
+    """Return the kernel of ``summary`` on buffers, with arguments of ``types`` (extras included).
 
-    rows : where in one destination, the only one, each result is written that the kernel makes
+    rows : the view of each result, if all results are written into a single destination
     """
-    writer = _KernelWriter(facts, types, constants, rows)
-    old = facts.function
+    writer = _KernelWriter(summary, types, constants, rows)
+    old = summary.function
     for op in old.body.block.ops:
         writer.op(op)
     done = kernel.FuncOp(
         name, FunctionType.from_lists(list(types), []), Region(writer.block), dict(old.attributes)
     )
-    first = len(facts.reads_input)
+    first = len(summary.reads_input)
     alike = [
         (i, first + d)
-        for i, d in facts.in_place
+        for i, d in summary.in_place
         if not rows and _may_be_one(types[i], types[first + d])
     ]
     if alike:
@@ -57,7 +57,7 @@ def buffered(
 
 
 def _may_be_one(a: Attribute, b: Attribute) -> bool:
-    """Whether elements of the same indices can lie in the same places."""
+    """Whether two buffers of these types can alias element by element."""
     if not isinstance(a, MemRefType) or not isinstance(b, MemRefType):
         return False
     ours, theirs = a.get_strides(), b.get_strides()
@@ -67,31 +67,31 @@ def _may_be_one(a: Attribute, b: Attribute) -> bool:
 
 
 class _KernelWriter:
-    """Writes the body of one kernel; ``values`` holds what stands for each old value."""
+    """Writes the body of one kernel; ``values`` maps old values to new ones."""
 
     def __init__(
         self,
-        facts: Facts,
+        summary: KernelSummary,
         types: Sequence[Attribute],
         constants: Constants,
         rows: Sequence[Steps],
     ) -> None:
-        self.facts, self.constants = facts, constants
+        self.summary, self.constants = summary, constants
         self.block = Block(arg_types=types)
         self.arguments: Sequence[SSAValue] = self.block.args
         self.values: dict[SSAValue, SSAValue] = {}
         self.memory: dict[Chain, SSAValue] = {}
         if rows:
-            self._find_rows(len(facts.reads_input), rows)
-        old = facts.function.body.block.args
+            self._find_rows(len(summary.reads_input), rows)
+        old = summary.function.body.block.args
         for was, now in zip(old, self.arguments, strict=False):
             now.name_hint, now.location = was.name_hint, was.location
             self.values[was] = now
-        for chain, now in zip(facts.extras, self.arguments[len(old) :], strict=True):
+        for chain, now in zip(summary.extras, self.arguments[len(old) :], strict=True):
             now.name_hint = _hint(chain)
 
     def _find_rows(self, number: int, rows: Sequence[Steps]) -> None:
-        """Let the parts of argument ``number`` stand for the destinations."""
+        """Use views of argument ``number`` as the destinations."""
         whole = self.block.args[number]
         found: list[SSAValue] = []
         for steps in rows:
@@ -99,13 +99,13 @@ class _KernelWriter:
             for step in steps:
                 type = step.result(buffer_type(part))
                 assert type is not None
-                op = self.put(step.write(part, type, _unknown), self.facts.function)
+                op = self.put(step.write(part, type, _unknown), self.summary.function)
                 part = op.results[0]
             found.append(part)
         self.arguments = [*self.arguments[:number], *found, *self.arguments[number + 1 :]]
 
     def put(self, op: Operation, source: Operation) -> Operation:
-        """Append ``op``, which stands for ``source``."""
+        """Append ``op``, which replaces ``source``."""
         if op.location == UNKNOWN:
             op.location = source.location
         for old, new in zip(source.results, op.results, strict=False):
@@ -138,13 +138,13 @@ class _KernelWriter:
 
     def place(self, value: SSAValue) -> SSAValue:
         """Return the buffer that holds ``value``."""
-        chain = self.facts.homes.get(value)
+        chain = self.summary.chain_of.get(value)
         if chain is None or (chain.argument is None and chain not in self.memory):
             return self.values[value]
         return self.memory[chain] if chain.argument is None else self.arguments[chain.argument]
 
     def nested(self, old: Block, types: Sequence[Attribute], ops: Sequence[Operation]) -> Block:
-        """Write ``ops`` of ``old`` in a block of their own, whose arguments are of ``types``."""
+        """Write ``ops`` of ``old`` into a new block with arguments of ``types``, and return it."""
         outer, self.block = self.block, Block(arg_types=types)
         scalars = [a for a in old.args if not isinstance(a.type, TensorType)]
         for was, now in zip(scalars, self.block.args, strict=True):
@@ -156,7 +156,7 @@ class _KernelWriter:
         return inner
 
     def _empty(self, op: tensor.EmptyOp) -> None:
-        chain = self.facts.homes[op.tensor]
+        chain = self.summary.chain_of[op.tensor]
         if chain.argument is None and chain not in self.memory:
             sizes = [self.values[v] for v in op.dynamic_sizes]
             alloc = memref.AllocOp(sizes, [], buffer_of(tensor_type(op.tensor)))
@@ -198,7 +198,7 @@ class _KernelWriter:
                 self.values[op.result] = new.results[0]
 
     def _for(self, op: scf.ForOp) -> None:
-        """Write a loop that carries only scalars; its tensors are updated where they lie."""
+        """Write a for loop that carries only scalars; its tensors are updated in place."""
         old = op.body.block
         for argument, init, result in zip(old.args[1:], op.iter_args, op.res, strict=True):
             if isinstance(init.type, TensorType):
@@ -217,7 +217,7 @@ class _KernelWriter:
         self.values.update(zip(scalars, new.res, strict=True))
 
     def _while(self, op: scf.WhileOp) -> None:
-        """Write a loop that carries only scalars; its tensors are updated where they lie."""
+        """Write a while loop that carries only scalars; its tensors are updated in place."""
         before, after = op.before_region.block, op.after_region.block
         *tests, condition = before.ops
         *ops, last = after.ops
@@ -262,7 +262,7 @@ class _KernelWriter:
         self.values.update(zip(scalars, new.output, strict=True))
 
     def _end(self, body: Block, last: Operation, slots: Sequence[SSAValue | None]) -> None:
-        """End ``body``, checking that every tensor handed on lies where it is expected."""
+        """Terminate ``body``, and check that each yielded tensor is in the buffer of its slot."""
         scalars: list[SSAValue] = []
         for value, slot in zip(last.operands, slots, strict=True):
             if not isinstance(value.type, TensorType):
@@ -275,7 +275,7 @@ class _KernelWriter:
 
 
 def _check_newest(op: tensor.InsertOp) -> None:
-    """Fail where the tensor is looked at again as it was before ``op`` changed it."""
+    """Fail if a later op reads the destination of ``op``: the insertion has overwritten it."""
     block = op.parent_block()
     assert block is not None
     later: set[Operation | None] = {op}
@@ -296,6 +296,6 @@ def _unknown(size: Size) -> SSAValue:
 
 
 def _hint(chain: Chain) -> str | None:
-    """Return the name of a temporary: the last one that one of its tensors was given."""
+    """Return the name of a temporary: the last name hint among its tensors."""
     names = [v.name_hint for v in chain.values if v.name_hint]
     return names[-1] if names else None

@@ -1,8 +1,8 @@
-"""What a host function returns: each result in memory of the caller's, best without a copy.
+"""Results of host functions: each is written into memory of the caller's.
 
-A result with ``nd.into = k`` is what argument ``k`` becomes: the caller may give one and the same
-array for both. Then the function works in that array. Where the caller gives two, the argument is
-copied into the result on entry, and nothing else differs.
+A result with ``nd.into = k`` replaces argument ``k``: the caller may pass one array for both, which
+the function then updates in place. If the caller passes two, the argument is copied into the result
+on entry, and nothing else differs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stepwell.transforms.passes import fail
 
 
 def updated_arguments(function: func.FuncOp) -> Mapping[int, int]:
-    """Return which results are what an argument becomes: their numbers, by that of the argument."""
+    """Return the numbers of results that replace an argument, by the number of the argument."""
     found: dict[int, int] = {}
     types = function.function_type
     for number, given in enumerate(function.res_attrs.data if function.res_attrs else ()):
@@ -37,9 +37,9 @@ def updated_arguments(function: func.FuncOp) -> Mapping[int, int]:
 
 
 def wanted_in_place(module: ModuleOp) -> dict[str, set[tuple[int, int]]]:
-    """Return the inputs of kernels that are arguments, with the results that replace these.
+    """Return by kernel the pairs (input, result) in which the result replaces the input.
 
-    They are pairs of numbers, among inputs and results, by the name of the kernel.
+    The input is an argument of the host function that has ``nd.into`` on that result.
     """
     found: dict[str, set[tuple[int, int]]] = {}
     for function in module.ops:
@@ -58,14 +58,14 @@ def wanted_in_place(module: ModuleOp) -> dict[str, set[tuple[int, int]]]:
 
 
 def keep_old(function: func.FuncOp) -> None:
-    """Copy arguments that are updated, and returned as they were, before anything is changed."""
+    """Copy, on entry, each updated argument whose old value is returned as another result."""
     last = function.body.block.last_op
     updated = {function.args[k]: n for k, n in updated_arguments(function).items()}
     first = function.body.block.first_op
     if not isinstance(last, func.ReturnOp) or first is None:
         return
     for number, value in enumerate(last.operands):
-        # a result that is its own argument stays; two that are each other's are copied at the end
+        # a result that is its own argument stays; two that swap arguments are copied at the end
         if value not in updated or number in updated.values():
             continue
         type = tensor_type(value)

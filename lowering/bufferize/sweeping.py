@@ -1,4 +1,4 @@
-"""Take away the index arithmetic and the views that turned out not to be needed."""
+"""Dead code elimination of index arithmetic and views."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from xdsl.ir import Block
 
 
 def sweep(block: Block) -> None:
-    """Erase index arithmetic and views that turned out not to be needed."""
+    """Erase unused index arithmetic and views, nested blocks included."""
     for op in reversed(list(block.ops)):
         for region in op.regions:
             for inner in region.blocks:

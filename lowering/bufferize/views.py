@@ -1,7 +1,7 @@
-"""Views: the ways in which one buffer is seen as part or reshape of another.
+"""Views: one buffer as a slice, reshape or cast of another.
 
-A view is a list of steps, each from the buffer so far to the next. The same steps are compared
-(are these two tensors in the same place? may these two parts overlap?) and written as memref ops.
+A view is a list of steps, each applied to the result of the step before. Steps are compared, to
+decide whether two tensors are in the same place or overlap, and are written as memref ops.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Buffer: TypeAlias = "MemRefType[Attribute]"
 
 @dataclass(frozen=True)
 class Slice:
-    """Every ``strides``-th element from ``offsets`` on; only the axes ``kept`` remain."""
+    """A strided slice: offsets, sizes and strides by axis; the view has only the axes ``kept``."""
 
     offsets: Shape
     sizes: Shape
@@ -43,33 +43,33 @@ class Slice:
 
     @property
     def places(self) -> tuple[Shape, Shape, Shape]:
-        """Which elements they are, whatever axes remain."""
+        """The elements of the slice, independent of ``kept``."""
         return self.offsets, self.sizes, self.strides
 
     @cached_property
     def reach(self) -> Shape:
-        """For each axis a bound behind the last element."""
+        """For each axis an exclusive upper bound of the indices."""
         axes = zip(self.offsets, self.sizes, self.strides, strict=True)
         return tuple(o + n * s for o, n, s in axes)
 
     @cached_property
     def known(self) -> tuple[tuple[int | None, int | None], ...]:
-        """The first element along each axis, and the bound behind the last, where numbers."""
+        """For each axis its first index and exclusive upper bound, None if not static."""
         ends = zip(self.offsets, self.reach, strict=True)
         return tuple((start.number, end.number) for start, end in ends)
 
     @cached_property
     def is_dense(self) -> bool:
-        """Whether no axis is gone along in steps."""
+        """Whether all strides are one."""
         return all(n.number == 1 for n in self.strides)
 
     def is_all_of(self, shape: Shape) -> bool:
-        """Whether it is the whole of a buffer of a shape, axis by axis."""
+        """Whether it is all of a buffer of ``shape``, without a change of axes."""
         whole = self.is_dense and self.sizes == shape and len(self.kept) == len(shape)
         return whole and all(n.number == 0 for n in self.offsets)
 
     def result(self, source: Buffer) -> Buffer | None:
-        """Return the type of the view of a buffer."""
+        """Return the type of the view of a buffer, None if that has no strides."""
         old, offset = source.get_strides(), source.get_offset()
         if old is None:
             return None
@@ -88,7 +88,10 @@ class Slice:
 
 @dataclass(frozen=True)
 class Reshape:
-    """The same elements, in order, in another shape: each group of axes is one axis."""
+    """The same elements, in order, in another shape: each group of axes collapses to one axis.
+
+    It collapses the groups of the source, or expands axes to the groups of the target.
+    """
 
     groups: tuple[tuple[int, ...], ...]
     source: Shape
@@ -96,16 +99,16 @@ class Reshape:
 
     @property
     def expands(self) -> bool:
-        """Whether one axis becomes several, and not the reverse."""
+        """Whether it expands axes, and does not collapse them."""
         return len(self.target) > len(self.source)
 
     def inverse(self) -> Reshape:
-        """Return the way back."""
+        """Return the inverse reshape."""
         return Reshape(self.groups, self.target, self.source)
 
     def result(self, source: Buffer) -> Buffer | None:
-        """Return the type of the view, None where the elements do not lie in order."""
-        shape = self._told(source.get_shape())
+        """Return the type of the view, None if the layout of the source permits none."""
+        shape = self._static_shape(source.get_shape())
         if isinstance(source.layout, NoneAttr):
             return MemRefType(source.element_type, shape)
         old = source.get_strides()
@@ -122,10 +125,10 @@ class Reshape:
                 strides.append(one)
         return _strided(source, shape, strides, source.get_offset())
 
-    def _told(self, source: Sequence[int]) -> list[int]:
-        """Return the target's sizes as far as a type tells them whose source has these sizes.
+    def _static_shape(self, source: Sequence[int]) -> list[int]:
+        """Return the shape of the result type for a source type of shape ``source``.
 
-        A `?` never becomes numbers alone, nor numbers a `?`: so MLIR wants it of both ops.
+        MLIR requires for both ops that a `?` never becomes static sizes alone, nor those a `?`.
         """
         shape = [_static(n) for n in self.target]
         for number, group in enumerate(self.groups):
@@ -158,13 +161,13 @@ class Reshape:
 
 @dataclass(frozen=True)
 class Cast:
-    """The same buffer, more or less of its shape being told by the type."""
+    """The same buffer with more or fewer static sizes in its type."""
 
     source: tuple[int, ...]
     target: tuple[int, ...]
 
     def inverse(self) -> Cast:
-        """Return the way back."""
+        """Return the inverse cast."""
         return Cast(self.target, self.source)
 
     def result(self, source: Buffer) -> Buffer | None:
@@ -182,7 +185,7 @@ Index: TypeAlias = Callable[[Size], SSAValue]
 
 
 def join(first: Steps, then: Steps) -> Steps:
-    """Return one view after another; a step and its way back cancel."""
+    """Return the composition of two views; a step followed by its inverse cancels."""
     steps = list(first)
     for step in then:
         back = None if isinstance(step, Slice) else step.inverse()
@@ -194,7 +197,7 @@ def join(first: Steps, then: Steps) -> Steps:
 
 
 def inverse(steps: Steps) -> Steps | None:
-    """Return the view that leads back, None where ``steps`` leave something out."""
+    """Return the inverse view, None if ``steps`` contain a slice."""
     back: list[Step] = []
     for step in reversed(steps):
         if isinstance(step, Slice):
@@ -204,7 +207,7 @@ def inverse(steps: Steps) -> Steps | None:
 
 
 def view_type(source: Buffer, steps: Steps) -> Buffer | None:
-    """Return the type at the end of ``steps``, None where a reshape would need a copy."""
+    """Return the type of the view ``steps``, None if a reshape in it would need a copy."""
     type: Buffer | None = source
     for step in steps:
         if type is not None:
@@ -214,16 +217,16 @@ def view_type(source: Buffer, steps: Steps) -> Buffer | None:
 
 @dataclass(frozen=True)
 class Part:
-    """A box of a buffer; ``exact`` where every element in it belongs to the view."""
+    """The bounding box of a view; ``exact`` if every element of the box belongs to the view."""
 
     box: Slice | None
     exact: bool
     all_steps: bool = False
-    """Whether every element that the steps of the box meet belongs to the view."""
+    """Whether every element that the strides of the box visit belongs to the view."""
 
 
 def part(steps: Steps) -> Part:
-    """Return the box of a buffer that a view of it stays in."""
+    """Return the bounding box of a view in its buffer."""
     inner = [s for s in steps if not isinstance(s, Cast)]
     if not inner:
         return Part(None, True)
@@ -234,7 +237,7 @@ def part(steps: Steps) -> Part:
 
 
 def disjoint(sizes: Sizes, a: Part, b: Part) -> bool:
-    """Whether two parts of one buffer certainly have no element in common."""
+    """Whether two parts of one buffer provably have no element in common."""
     if a.box is None or b.box is None:
         return False
     for axis, ((start, end), (other, limit)) in enumerate(
@@ -252,7 +255,7 @@ def disjoint(sizes: Sizes, a: Part, b: Part) -> bool:
 
 
 def _interleaved(a: Slice, b: Slice) -> bool:
-    """Whether along some axis the steps of two boxes never meet, as odd and even places do not."""
+    """Whether along some axis two boxes visit disjoint residues, as odd and even indices."""
     rows = zip(a.offsets, a.strides, b.offsets, b.strides, strict=True)
     for start_a, step_a, start_b, step_b in rows:
         one, other = step_a.number, step_b.number
@@ -265,7 +268,7 @@ def _interleaved(a: Slice, b: Slice) -> bool:
 
 
 def covers(sizes: Sizes, a: Part, b: Part) -> bool:
-    """Whether part ``a`` certainly has every element of part ``b``."""
+    """Whether part ``a`` provably contains every element of part ``b``."""
     if a.all_steps and a.box is not None and b.box is not None and a.box.places == b.box.places:
         return True
     if not a.exact:
@@ -283,18 +286,18 @@ def covers(sizes: Sizes, a: Part, b: Part) -> bool:
 
 @lru_cache(maxsize=1024)
 def buffer_of(type: TensorType[Attribute]) -> Buffer:
-    """Return the contiguous buffer that holds such a tensor."""
+    """Return the contiguous buffer type of a tensor type."""
     return MemRefType(type.element_type, type.get_shape())
 
 
 def buffer_type(value: SSAValue) -> Buffer:
-    """Return the type of a buffer."""
+    """Return the type of ``value``, a buffer."""
     assert isinstance(value.type, MemRefType)
     return value.type
 
 
 def contiguous(type: Buffer) -> bool:
-    """Whether the elements are those of a buffer of its own: in order, from its start."""
+    """Whether the layout is row-major without gaps, from offset zero."""
     if isinstance(type.layout, NoneAttr):
         return True
     plain = MemRefType(type.element_type, type.get_shape()).get_strides()
@@ -328,12 +331,12 @@ def _expanded(shape: Sequence[int], stride: int | None) -> list[int | None]:
 
 
 def _collapsed(group: Sequence[tuple[int, int | None]]) -> int | bool | None:
-    """Return the stride of a group of (size, stride) seen as one axis, False if it has none."""
+    """Return the stride of a collapsed group of (size, stride), False if it has no single one."""
     axes = [(n, stride) for n, stride in group if n != 1]
     for (_, outer), (n, inner) in pairwise(axes):
         if outer is None or inner is None or n == DYNAMIC_INDEX or outer != n * inner:
             return False
-    if not axes:  # of unit axes alone MLIR takes the first
+    if not axes:  # if all axes are unit, MLIR takes the stride of the first
         return group[0][1] if group else 1
     return axes[-1][1]
 

@@ -1,4 +1,4 @@
-"""What a function on buffers is written with: its blocks, scalars and sizes, buffers and views."""
+"""The writer of a host function on buffers: its blocks, scalars, sizes, buffers and views."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ from stepwell.lowering.bufferize.views import Slice, Steps, contiguous, disjoint
 from stepwell.transforms.passes import fail, remark
 
 Rule: TypeAlias = "Callable[[HostWriter, Any], None]"
-"""Writes what stands for one op."""
+"""Writes the ops on buffers for one op on tensors."""
 
 
 @dataclass(eq=False)
 class _Frame:
-    """A block being written in the place of ``old``; ops and views of it are its own."""
+    """A block being written to replace ``old``, with its ops and views."""
 
     old: Block
     new: Block
     first: list[Operation] = field(default_factory=list[Operation])
-    """Buffers, and in the function's block sizes: what stands before everything else."""
+    """The ops at the start of the block: buffers, and sizes in the function's entry block."""
     ops: list[Operation] = field(default_factory=list[Operation])
     views: dict[tuple[Storage, Steps], SSAValue] = field(
         default_factory=dict[tuple[Storage, Steps], SSAValue]
     )
 
     def close(self) -> None:
-        """Put into the block what has been written."""
+        """Add the written ops to the block."""
         self.new.add_ops([*self.first, *self.ops])
 
 
 class Row(NamedTuple):
-    """A tensor to be copied."""
+    """A tensor to be copied from a source to a target place; ``why`` is for the remark."""
 
     value: SSAValue
     source: tuple[Storage, Steps]
@@ -59,7 +59,7 @@ class Row(NamedTuple):
 
 
 class HostWriter:
-    """Writes the body of one host function, each tensor in the place that ``analysis`` gave it."""
+    """Writes the body of one host function, with the buffers that ``analysis`` assigned."""
 
     def __init__(
         self,
@@ -71,17 +71,17 @@ class HostWriter:
         self.function, self.analysis, self.constants = function, analysis, constants
         self.places, self.sizes, self._rules = analysis.assigned, analysis.sizes, rules
         self.values: dict[SSAValue, SSAValue] = {}
-        """What stands for each old scalar."""
+        """The new value of each old scalar."""
         self.roots: dict[Storage, SSAValue] = {}
-        """What stands for each buffer; for those that a loop exchanges, where it is just now."""
+        """The value of each buffer; for an exchanged one, its value in the current block."""
         self.source: Operation = function
-        """The op being written, whose location is that of what is written for it."""
+        """The op on tensors being written; new ops take its location."""
         self.block = Block()
         self._frames = [_Frame(function.body.block, self.block)]
         self._at_entry = SizeWriter(self.sizes, self._dim, self._put_at_entry)
 
     def write(self) -> Block:
-        """Return the function's block; its arguments stand in ``roots`` already."""
+        """Write and return the function's block; ``roots`` must have its arguments already."""
         self.body(self.function.body.block)
         self._frames.pop().close()
         return self.block
@@ -100,12 +100,12 @@ class HostWriter:
                 self.scalar(op)
 
     def scalar(self, op: Operation) -> None:
-        """Copy an op on scalars."""
+        """Clone an op on scalars."""
         new = self.put(op.clone(self.values))
         self.values.update(zip(op.results, new.results, strict=True))
 
     def put(self, op: Operation) -> Operation:
-        """Append ``op``, which stands for the op being written."""
+        """Append ``op`` to the current block."""
         self._frames[-1].ops.append(self._located(op))
         return op
 
@@ -115,12 +115,12 @@ class HostWriter:
         return op
 
     def scalars(self, values: Sequence[SSAValue]) -> list[SSAValue]:
-        """Return what stands for those of ``values`` that are no tensors."""
+        """Return the new values of those of ``values`` that are not tensors."""
         return [self.values[v] for v in values if not isinstance(v.type, TensorType)]
 
     @contextmanager
     def nested(self, old: Block, carried: Sequence[SSAValue] = ()) -> Generator[Block]:
-        """Open the block that stands for ``old``; its scalars come first, then ``carried``."""
+        """Open the block that replaces ``old``; its arguments are the scalars, then ``carried``."""
         scalars = [a for a in old.args if not isinstance(a.type, TensorType)]
         new = Block(arg_types=[v.type for v in (*scalars, *carried)])
         for was, now in zip(scalars, new.args, strict=False):
@@ -133,7 +133,7 @@ class HostWriter:
     # -- sizes
 
     def index(self, size: Size) -> SSAValue:
-        """Return ``size`` as a value, written at the function's entry where it is known there."""
+        """Return ``size`` as a value, computed at the function's entry if it is known there."""
         local = SizeWriter(
             self.sizes, self._dim, self.put, self._at_entry, lambda v: self.values[v]
         )
@@ -148,8 +148,8 @@ class HostWriter:
     def _put_at_entry(self, op: Operation) -> None:
         self._frames[0].first.append(self._located(op))
 
-    def check_told(self, size: Size) -> None:
-        """Fail where ``size`` is not told by those of the arguments."""
+    def check_known(self, size: Size) -> None:
+        """Fail if ``size`` is not a function of the arguments' sizes."""
         for value in self.sizes.unknowns(size):
             owner = value.owner
             at = owner if isinstance(owner, Operation) else owner.parent_op() or self.function
@@ -158,11 +158,11 @@ class HostWriter:
     # -- buffers
 
     def place(self, value: SSAValue) -> SSAValue:
-        """Return the buffer, or view of one, that holds ``value``."""
+        """Return the buffer, or view of a buffer, that holds ``value``."""
         return self.memory(*self.places.of(value))
 
     def memory(self, storage: Storage, steps: Steps = ()) -> SSAValue:
-        """Return a buffer or a view of it as a value, made where it is wanted first."""
+        """Return a buffer or a view of it as a value; the first use in a block makes it."""
         for frame in self._frames:
             if (value := frame.views.get((storage, steps))) is not None:
                 return value
@@ -194,7 +194,7 @@ class HostWriter:
 
     def _alloc(self, storage: Storage) -> Operation:
         for size in storage.sizes:
-            self.check_told(size)
+            self.check_known(size)
         rows = zip(storage.sizes, storage.type.get_shape(), strict=True)
         dynamic = [self._at_entry(n) for n, known in rows if known == DYNAMIC_INDEX]
         op = memref.AllocOp(dynamic, [], storage.type)
@@ -203,7 +203,7 @@ class HostWriter:
         return op
 
     def _home(self, storage: Storage) -> Block:
-        """Return the innermost block that all tensors of ``storage`` are made in."""
+        """Return the innermost block around the definitions of all tensors of ``storage``."""
         blocks = [maker(v).parent_block() for v in (m.variable.value for m in storage.members)]
         blocks += [storage.beside.parent_block()] if storage.beside is not None else []
         common: list[Block] = []
@@ -213,7 +213,7 @@ class HostWriter:
         return common[0] if common else self.function.body.block
 
     def fitted(self, value: SSAValue, type: TensorType[Attribute]) -> SSAValue:
-        """Return a buffer as a kernel takes it: contiguous, or strided at any offset."""
+        """Return a buffer cast to a type that kernels take: contiguous, or any offset."""
         has = value.type
         assert isinstance(has, MemRefType)
         layout = NoneAttr()
@@ -227,7 +227,7 @@ class HostWriter:
     # -- copies
 
     def copies(self, at: Operation, *kinds: Kind) -> None:
-        """Write the copies of these kinds that remain at an op."""
+        """Write the remaining copies at an op, of the given kinds, as a parallel copy."""
         rows: list[Row] = []
         for copy in self.analysis.left(at):
             if copy.kind in kinds:
@@ -235,15 +235,15 @@ class HostWriter:
                 storage, steps = self.places.of(copy.value)
                 if all(isinstance(step, Slice) for step in copy.seen):
                     steps = join(steps, copy.seen)
-                else:  # its elements do not lie in order: they are copied as they are seen
+                else:  # no view exists, as the layout is not contiguous: copy before the reshape
                     target = self.places.root(target[0])
                 rows.append(Row(copy.value, (storage, steps), target, copy.why))
         self.at_once(rows, "two carried tensors are exchanged")
 
     def at_once(self, rows: Sequence[Row], why: str) -> None:
-        """Write copies, each of what its source is before any of them.
+        """Write a parallel copy in sequence; a temporary breaks each cycle.
 
-        why : they may overwrite each other's sources, for the remark
+        why : the reason for a cycle, for the remark
         """
         left = list(rows)
         while left:
@@ -272,13 +272,13 @@ class HostWriter:
         return target is not source or not disjoint(self.sizes, part(steps), part(path))
 
     def copy_from(self, buffer: SSAValue, value: SSAValue, into: SSAValue, why: str) -> None:
-        """Copy ``value``, which is in ``buffer``."""
+        """Copy ``value`` from ``buffer`` to ``into``, with a remark."""
         name = f"%{value.name_hint}" if value.name_hint else "a tensor"
         remark(self.source, f"{name} is copied because {why or 'its place is taken'}")
         self.put_copy(buffer, into)
 
     def put_copy(self, buffer: SSAValue, into: SSAValue) -> None:
-        """Append a copy; of one shape, that of ``into``, as xDSL wants it."""
+        """Append a copy; xDSL wants equal shapes, so the source is cast to that of ``into``."""
         has, goal = buffer.type, into.type
         assert isinstance(has, MemRefType) and isinstance(goal, MemRefType)
         buffer = self._cast(buffer, MemRefType(has.element_type, goal.get_shape(), has.layout))

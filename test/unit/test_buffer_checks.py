@@ -21,7 +21,7 @@ from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.kernel import LaunchOp
 from stepwell.lowering import bufferize
 from stepwell.lowering.bufferize import Bufferize
-from stepwell.lowering.bufferize.checking import Given, check_buffers
+from stepwell.lowering.bufferize.checking import Assumptions, check_buffers
 from stepwell.lowering.bufferize.copy_insertion import Copies
 from stepwell.lowering.bufferize.intervals import Positions
 
@@ -80,9 +80,9 @@ def is_harmful(program: Program, module: ModuleOp, mutant: func.FuncOp) -> bool:
 
 def check_mutants(seed: int, patch: pytest.MonkeyPatch) -> tuple[int, list[str]]:
     """Return how many harmful mutants a program has, and those that are not found."""
-    seen: list[tuple[func.FuncOp, Given]] = []
+    seen: list[tuple[func.FuncOp, Assumptions]] = []
 
-    def note(before: func.FuncOp, after: func.FuncOp, given: Given) -> None:
+    def note(before: func.FuncOp, after: func.FuncOp, given: Assumptions) -> None:
         check_buffers(before, after, given)
         seen.append((before.clone(), given))
 
@@ -123,7 +123,7 @@ def test_a_tensor_is_live_to_the_end_of_a_loop(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_part_is_another_in_each_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is replaced unread in one iteration is wanted in the next."""
-    monkeypatch.setattr(Copies, "_is_there", lambda copies, box, loop: True)
+    monkeypatch.setattr(Copies, "_is_invariant", lambda copies, box, loop: True)
     _check_found(30, monkeypatch)
 
 

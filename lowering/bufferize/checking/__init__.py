@@ -1,12 +1,12 @@
-"""Prove of a host function on buffers that every read finds the tensor the program says.
+"""Prove that every read in a host function on buffers has the tensor of the program as its value.
 
-The function on tensors and the one on buffers are walked side by side. What is known at a point is
-which region of which buffer holds which tensor (`contents`): a launch makes its destination hold
-its result, a copy makes one region hold what another does, and each write takes from all that
-overlaps it. Nothing of the analysis that chose the buffers is asked. A branch holds what both of
-its sides hold; a loop is walked until what holds at its head holds there again at its end. Buffers
-that a loop exchanges are known by their names in the loop, and may then be any of those it began
-with. Kernels are believed: what they read, and which input may share a destination's memory.
+This is a forward dataflow analysis, independent of the analysis that assigned the buffers. The
+functions on tensors and on buffers are traversed side by side. The state at a point says which
+region of which buffer holds which tensor (`contents`): a launch sets its destination to its result,
+a copy sets one region to the contents of another, and each write invalidates all regions that
+overlap it. The state after a branch is the meet of its sides; a loop is traversed to a fixpoint. A
+buffer that a loop exchanges has its own name in the loop, and may alias any buffer of its cycle.
+Summaries of kernels are trusted: the operands read, and the inputs that may alias a destination.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from stepwell.lowering.bufferize.assignment import is_view, rows_of
 from stepwell.lowering.bufferize.checking.contents import Contents, Region, Tensors, element
 from stepwell.lowering.bufferize.checking.loops import Fault, Loop, Walked, arrays, is_array
 from stepwell.lowering.bufferize.checking.memory import Memory
-from stepwell.lowering.bufferize.facts import Facts
+from stepwell.lowering.bufferize.kernel_summary import KernelSummary
 from stepwell.lowering.bufferize.returns import updated_arguments
 from stepwell.transforms.passes import fail
 
 
 @dataclass(frozen=True)
-class Given:
-    """What the checker takes for granted: the kernels and constants of the module."""
+class Assumptions:
+    """The assumptions of the checker: the kernels and constants of the module."""
 
-    facts: Callable[[str], Facts]
-    """What is known of the kernel of a name, on tensors or on buffers."""
+    summary: Callable[[str], KernelSummary]
+    """Returns the summary of the kernel of a name, on tensors or on buffers."""
     on_buffers: Callable[[str], kernel.FuncOp]
     constant: Callable[[str], Attribute]
-    """The elements of a global."""
+    """Returns the elements of a global."""
 
 
-def check_buffers(before: func.FuncOp, after: func.FuncOp, kernels: Given) -> None:
-    """Fail where ``after``, on buffers, does not read what ``before`` says, on tensors."""
+def check_buffers(before: func.FuncOp, after: func.FuncOp, kernels: Assumptions) -> None:
+    """Fail if an op of ``after``, on buffers, reads another tensor than its op in ``before``."""
     checker = _Checker(before, after, kernels)
     checker.run()
     for op, message in checker.faults[:1]:
@@ -50,15 +50,15 @@ def check_buffers(before: func.FuncOp, after: func.FuncOp, kernels: Given) -> No
 
 
 class _Checker:
-    def __init__(self, before: func.FuncOp, after: func.FuncOp, kernels: Given) -> None:
+    def __init__(self, before: func.FuncOp, after: func.FuncOp, kernels: Assumptions) -> None:
         self.before, self.after, self.kernels = before, after, kernels
         self.sizes = Sizes(before.args)
         self.tensors = Tensors(self.sizes)
         self.faults: list[Fault] = []
         self.scalars: dict[Hashable, SSAValue] = {}
-        """Results of ops on scalars, by what they are made of."""
+        """Results of scalar ops on tensors by value number: op, attributes and operands."""
         self.inserted: dict[SSAValue, None] = {}
-        """What is made by insertion, and seen in part."""
+        """Results of insertions that have views, and no region recorded yet."""
         given = len(before.args)
         outputs = after.args[given:]
         updated = updated_arguments(before)
@@ -66,7 +66,7 @@ class _Checker:
         self.memory = Memory(self.sizes, shared, set(after.args[:given]))
 
     def run(self) -> None:
-        """Walk the function, and check what it returns."""
+        """Traverse the function, and check its returned values."""
         state = Contents(self.tensors)
         for old, new in zip(self.before.args, self.after.args, strict=False):
             self.sizes.equate(new, old)
@@ -83,11 +83,11 @@ class _Checker:
             self.read(last, output, value, state)
 
     def fault(self, op: Operation, message: str) -> None:
-        """Note what is wrong; what a loop's first rounds find counts only if it stays."""
+        """Record a fault; a loop discards the faults of every round before its fixpoint."""
         self.faults.append((op, message))
 
     def block(self, old: Block, new: Block, state: Contents) -> tuple[Operation, Operation]:
-        """Walk two blocks side by side; return their last ops."""
+        """Traverse two blocks side by side; return their terminators."""
         rest, op, now = iter(new.ops), None, None
         for op in old.ops:
             if isinstance(op, tensor.InsertSliceOp | tensor.InsertOp | kernel.StackOp) and any(
@@ -97,7 +97,7 @@ class _Checker:
             if type(op) not in _EVENTS:
                 self._scalar(op, None)
                 continue
-            stores = len(op.operands) if isinstance(op, _MADE) else 1
+            stores = len(op.operands) if isinstance(op, _FROM_SCALARS) else 1
             for number in range(stores):
                 now = self._advance(rest, state)
                 if now is None or type(now) not in _EVENTS[type(op)][0]:
@@ -108,7 +108,7 @@ class _Checker:
         return op, now
 
     def _advance(self, rest: Iterator[Operation], state: Contents) -> Operation | None:
-        """Walk what only buffers have, to the next op that stands for one on tensors."""
+        """Traverse ops that exist only on buffers, to the next one with an op on tensors."""
         for op in rest:
             match op:
                 case memref.CopyOp():
@@ -131,7 +131,7 @@ class _Checker:
         return None
 
     def _scalar(self, op: Operation, known: dict[Hashable, SSAValue] | None) -> None:
-        """Note an op on tensors, or find out which of these one on buffers stands for."""
+        """Equate a scalar op on buffers with its equal in ``known``; if None, record the op."""
         if op.regions or not op.results or any(is_array(v) for v in op.operands):
             return
         made = tuple(self.sizes.of(v) for v in op.operands)
@@ -143,17 +143,17 @@ class _Checker:
             elif key in known:
                 self.sizes.equate(result, known[key])
 
-    # -- what ops do
+    # -- transfer functions
 
     def read(self, op: Operation, buffer: SSAValue, value: SSAValue, state: Contents) -> None:
-        """Check that a buffer holds ``value``."""
+        """Check that a buffer holds ``value`` without gaps."""
         region = self.memory.region(buffer)
         if state.gaps(region, value) != ():
             name = f"%{value.name_hint}" if value.name_hint else "a tensor"
             self.fault(op, f"{op.name} reads what is not {name}")
 
     def write(self, op: Operation, buffer: SSAValue, state: Contents, part: Any = ()) -> Region:
-        """Note that part of a buffer is overwritten; return the region."""
+        """Invalidate the contents of part of a buffer; return the region."""
         home, path = self.memory.region(buffer)
         region = home, (*path, *part)
         if self.memory.is_constant(region):
@@ -162,7 +162,7 @@ class _Checker:
         return region
 
     def equal(self, op: Operation, old: Sequence[SSAValue], new: Sequence[SSAValue]) -> None:
-        """Check that scalars are the same."""
+        """Check that scalar operands are the same."""
         scalars = [v for v in old if not is_array(v)], [v for v in new if not is_array(v)]
         if [self.sizes.of(v) for v in scalars[0]] != [self.sizes.of(v) for v in scalars[1]]:
             self.fault(op, f"{op.name} has other scalars")
@@ -177,11 +177,11 @@ class _Checker:
         self.write(op, op.destination, state)
         state.held.setdefault(target[0], {}).update(agreeing)
         state.put(target, rows)
-        if self.memory.overlap(source, target):  # if they are one, it still holds what it held
+        if self.memory.overlap(source, target):  # both are one region: it keeps its contents
             state.put(source, rows)
 
     def _note_insertions(self, state: Contents, done: bool = False) -> None:
-        """Note which regions hold what is made by insertion, of which a part may be copied."""
+        """Record the regions that hold results of insertions, before a part of one is copied."""
         for value in list(self.inserted):
             if rows := state.named([value], [value]):
                 state.add(rows)
@@ -189,29 +189,29 @@ class _Checker:
                     del self.inserted[value]
 
     def launch(self, op: Any, new: Any, state: Contents, number: int) -> None:
-        """A launch reads inputs and some destinations, and writes all of these."""
+        """Transfer a launch: it reads inputs and some destinations, and writes all destinations."""
         name = new.callee.root_reference.data
-        facts = self.kernels.facts(name)
-        if facts.function.sym_name.data != op.callee.root_reference.data:
+        summary = self.kernels.summary(name)
+        if summary.function.sym_name.data != op.callee.root_reference.data:
             self.fault(new, "another kernel is launched")
-        for old, now, read in zip(op.inputs, new.inputs, facts.reads_input, strict=True):
+        for old, now, read in zip(op.inputs, new.inputs, summary.reads_input, strict=True):
             if read and is_array(old):
                 self.read(new, now, old, state)
-        for old, now, read in zip(op.outputs, new.outputs, facts.reads_destination, strict=False):
+        for old, now, read in zip(op.outputs, new.outputs, summary.reads_destination, strict=False):
             if read:
                 self.read(new, now, old, state)
         self.equal(new, op.inputs, new.inputs)
-        self._check_apart(new, [*facts.reads_input, *[True] * len(new.outputs)])
-        if len(new.outputs) == len(op.results) + len(facts.extras):
+        self._check_apart(new, [*summary.reads_input, *[True] * len(new.outputs)])
+        if len(new.outputs) == len(op.results) + len(summary.extras):
             self._give(new, new.outputs, op.results, state)
             return
         whole, *_ = [self.write(new, buffer, state) for buffer in new.outputs]
-        rows = rows_of(self.sizes, op.results)  # of one stack, which the kernel is given as a whole
+        rows = rows_of(self.sizes, op.results)  # of a stack, the only destination of the kernel
         for (row, seen), result in zip(rows, op.results, strict=True):
             state.put((whole[0], (*whole[1], row, *seen)), [(((), result, ()), ())])
 
     def _check_apart(self, new: kernel.LaunchOp, reads: Sequence[bool]) -> None:
-        """Check that a launch writes over nothing that it reads, but where its kernel may."""
+        """Check that destinations of a launch alias only inputs that its kernel allows."""
         name = new.callee.root_reference.data
         may = self.kernels.on_buffers(name).attributes.get("kernel.in_place")
         pairs: set[Any] = set()
@@ -232,7 +232,7 @@ class _Checker:
             state.put(region, [(((), result, ()), ())])
 
     def callback(self, op: Any, new: Any, state: Contents, number: int) -> None:
-        """A function of the host reads its inputs and writes its outputs."""
+        """Transfer a callback: it reads its inputs and writes its outputs."""
         for old, now in zip(op.inputs, new.inputs, strict=True):
             self.read(new, now, old, state)
             for out in new.outputs:
@@ -241,7 +241,7 @@ class _Checker:
         self._give(new, new.outputs, op.results, state)
 
     def load(self, op: Any, new: Any, state: Contents, number: int) -> None:
-        """One element is read."""
+        """Transfer the read of one element."""
         self.equal(new, op.indices, new.indices)
         buffer, path = self.memory.region(new.memref)
         at = element(tuple(self.sizes.of(v) for v in op.indices))
@@ -250,7 +250,7 @@ class _Checker:
         self.sizes.equate(new.results[0], op.result)
 
     def store(self, op: Any, new: Any, state: Contents, number: int) -> None:
-        """One element is written; elsewhere the buffer is what it was."""
+        """Transfer the write of one element; the rest of the buffer keeps its contents."""
         result = op.results[0]
         pieces, _ = self.tensors.pieces(result)
         at, key = pieces[number]
@@ -262,13 +262,13 @@ class _Checker:
         state.put(region, [(((), key, ()), ())])
 
     def scalar(self, op: Operation, new: Operation, state: Contents, number: int) -> None:
-        """An op on scalars alone, or the end of a block."""
+        """Transfer an op on scalars alone, or a terminator."""
         self.equal(new, op.operands, new.operands)
 
     # -- branches and loops
 
     def branch(self, op: Any, new: Any, state: Contents, number: int) -> None:
-        """What both sides hold; what they yield is the result."""
+        """Transfer a branch: the meet of its sides, in which yielded tensors become the results."""
         self.equal(new, [op.cond], [new.cond])
         sides: list[tuple[Contents, Sequence[SSAValue]]] = []
         for old, now in zip(op.regions, new.regions, strict=True):
@@ -291,12 +291,12 @@ class _Checker:
         self._carry(op.results, new.results)
 
     def _carry(self, old: Sequence[SSAValue], new: Sequence[SSAValue]) -> None:
-        """Note which scalars those of a block or loop are."""
+        """Equate the scalars among block arguments or results, on tensors and on buffers."""
         for was, now in zip([v for v in old if not is_array(v)], new, strict=False):
             self.sizes.equate(now, was)
 
     def for_loop(self, op: Any, new: Any, state: Contents, number: int) -> None:
-        """A loop from one number to another."""
+        """Transfer a for loop."""
         self.equal(new, op.operands, new.operands)
         old, now = op.body.block, new.body.block
         self._carry(old.args, now.args)
@@ -311,7 +311,7 @@ class _Checker:
         self._loop(op, new, state, op.iter_args, old, new.iter_args, now, walk)
 
     def while_loop(self, op: Any, new: Any, state: Contents, number: int) -> None:
-        """A loop with a test, which hands on to its body, or to what comes after."""
+        """Transfer a while loop: its test passes values to the body, or to the results."""
         self.equal(new, op.operands, new.operands)
         test, test_now = op.before_region.block, new.before_region.block
         old, now = op.after_region.block, new.after_region.block
@@ -348,12 +348,12 @@ class _Checker:
         self._carry(op.results, new.results)
 
     def _blank(self, result: SSAValue, given: Sequence[SSAValue]) -> None:
-        """Note whether nobody has set an element of what a branch or loop gives."""
+        """Mark a result of a branch or loop as blank if all of its sources are undefined."""
         blank = self.tensors.blank
         (blank.add if all(map(self.tensors.is_blank, given)) else blank.discard)(result)
 
 
-_MADE = tensor.FromElementsOp | tensor.SplatOp
+_FROM_SCALARS = tensor.FromElementsOp | tensor.SplatOp
 _EVENTS: dict[type[Operation], tuple[tuple[type[Operation], ...], Any]] = {
     kernel.LaunchOp: ((kernel.LaunchOp,), _Checker.launch),
     kernel.CallbackOp: ((kernel.CallbackOp,), _Checker.callback),
@@ -369,5 +369,5 @@ _EVENTS: dict[type[Operation], tuple[tuple[type[Operation], ...], Any]] = {
     scf.ConditionOp: ((scf.ConditionOp,), _Checker.scalar),
     func.ReturnOp: ((func.ReturnOp,), _Checker.scalar),
 }
-"""What an op on tensors is on buffers, and how both are walked; all others are scalars or views."""
+"""For each op on tensors, its ops on buffers and transfer function; others are scalars or views."""
 _ON_BUFFERS = {kind for kinds, _ in _EVENTS.values() for kind in kinds}

@@ -1,4 +1,4 @@
-"""Which tensor each region of each buffer holds at one point of a host function on buffers."""
+"""The dataflow state of the check: the tensor that each region of each buffer holds."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ from stepwell.lowering.bufferize.views import (
 from stepwell.lowering.bufferize.views import part as box_of
 
 Key: TypeAlias = Hashable
-"""A tensor of the program on tensors: a value, a constant's elements, one element replaced."""
+"""A tensor of the program on tensors: a value, a constant's elements, or one inserted element."""
 Region: TypeAlias = tuple[Hashable, Steps]
 """A view of a buffer."""
 Held: TypeAlias = tuple[Steps, Key, Steps]
-"""This view of a buffer holds, of this tensor, this view."""
+"""A view of a buffer, a tensor, and the view of that tensor that the former holds."""
 Gaps: TypeAlias = tuple[Steps, ...]
-"""Views of a buffer that do not hold what the region around them holds."""
+"""Views of a buffer, inside of a region, that do not hold the region's tensor."""
 
 
 Named: TypeAlias = tuple[Region, Key, Gaps]
-"""A region holds a tensor, but for these gaps."""
+"""A region, the tensor that it holds, and the gaps of the region."""
 
 
 def way(whole: Steps, part: Steps) -> Steps | None:
-    """Return how ``part`` is seen of ``whole``, None where it is not inside it."""
+    """Return the view from ``whole`` to ``part``, None if ``part`` is not a view of ``whole``."""
     same = _common(whole, part)
     back = inverse(whole[same:])
     return None if back is None else join(back, part[same:])
 
 
 def apart(sizes: Sizes, a: Steps, b: Steps) -> bool:
-    """Whether two views of one buffer certainly have no element in common."""
+    """Whether two views of one buffer provably have no element in common."""
     same = _common(a, b)
     return disjoint(sizes, box_of(a[same:]), box_of(b[same:]))
 
 
 def inside(sizes: Sizes, a: Steps, b: Steps) -> bool:
-    """Whether view ``b`` certainly has every element of view ``a``."""
+    """Whether view ``b`` provably contains every element of view ``a``."""
     same = _common(a, b)
     return covers(sizes, box_of(b[same:]), box_of(a[same:]))
 
@@ -67,7 +67,7 @@ def _common(a: Steps, b: Steps) -> int:
 
 
 def _place(at: Steps, view: Steps) -> tuple[Steps, Steps]:
-    """Return where the whole of a tensor would lie of which ``view`` lies at ``at``."""
+    """Cancel the common last steps of a region and of the view of a tensor that it holds."""
     while at and view and at[-1] == view[-1]:
         at, view = at[:-1], view[:-1]
     return at, view
@@ -75,11 +75,11 @@ def _place(at: Steps, view: Steps) -> tuple[Steps, Steps]:
 
 @dataclass
 class Tensors:
-    """The tensors of a program: views are resolved, insertions are the pieces they are made of."""
+    """The tensors of a program: views resolved to their roots, insertions split into pieces."""
 
     sizes: Sizes
     blank: set[SSAValue] = field(default_factory=set[SSAValue])
-    """What loops and branches give whose elements nobody has set."""
+    """Results and arguments of loops and branches whose elements are all undefined."""
     where: dict[Key, dict[Hashable, None]] = field(default_factory=dict[Key, dict[Hashable, None]])
     """The buffers that have held a tensor, at any point."""
 
@@ -102,13 +102,13 @@ class Tensors:
         return value, view
 
     def is_blank(self, value: Key) -> bool:
-        """Whether nobody has set an element of ``value``."""
+        """Whether all elements of ``value`` are undefined."""
         root, _ = self.root(value)
         is_value = isinstance(root, SSAValue)
         return is_value and (root in self.blank or isinstance(root.owner, tensor.EmptyOp))
 
     def pieces(self, value: Key) -> tuple[list[tuple[Steps, Key]], SSAValue | None]:
-        """Return what is inserted where to make ``value``, and into what."""
+        """Return the pieces (view, tensor) inserted to make ``value``, and their destination."""
         op = value.owner if isinstance(value, SSAValue) else None
         match op:
             case tensor.InsertSliceOp():
@@ -129,7 +129,7 @@ class Tensors:
 
 
 def seen_as(box: Slice, whole: Shape) -> Steps:
-    """Return the view of a box: none, where it is the whole."""
+    """Return the view of a box: no step if the box is the whole tensor."""
     zeros = (Size.of(0),) * len(whole)
     full = box.offsets == zeros and box.sizes == whole and box.is_dense
     return () if full and len(box.kept) == len(whole) else (box,)
@@ -143,17 +143,17 @@ def element(at: Shape) -> Steps:
 
 @dataclass
 class Contents:
-    """What buffers hold: for each of them its regions, with their gaps."""
+    """The contents of buffers: for each buffer its regions and their tensors, with gaps."""
 
     tensors: Tensors
     held: dict[Hashable, dict[Held, Gaps]] = field(default_factory=dict[Hashable, dict[Held, Gaps]])
 
     def copy(self) -> Contents:
-        """Return the same, to be changed alone."""
+        """Return a copy of the state."""
         return Contents(self.tensors, {buffer: dict(held) for buffer, held in self.held.items()})
 
     def put(self, region: Region, rows: Sequence[tuple[Held, Gaps]]) -> None:
-        """Note what a region holds besides, as `seen` gives it."""
+        """Add contents of a region, in the form that `seen` returns."""
         buffer, path = region
         mine = self.held.setdefault(buffer, {})
         for (at, key, view), gaps in rows:
@@ -163,7 +163,7 @@ class Contents:
             self.tensors.where.setdefault(key, {})[buffer] = None
 
     def seen(self, region: Region) -> list[tuple[Held, Gaps]]:
-        """Return what a region holds, told relative to it."""
+        """Return the contents of a region, with views relative to the region."""
         buffer, path = region
         found: list[tuple[Held, Gaps]] = []
         for (at, key, view), gaps in self.held.get(buffer, {}).items():
@@ -178,14 +178,14 @@ class Contents:
         return found
 
     def agreeing(self, region: Region, rows: Sequence[tuple[Held, Gaps]]) -> dict[Held, Gaps]:
-        """Return what stays true though ``rows`` are put, for they are parts of the same whole."""
+        """Return the contents that ``rows`` preserve: both are parts of one tensor there."""
         buffer, path = region
         new = {(_place((*path, *at), view), key) for (at, key, view), gaps in rows if not gaps}
         mine = self.held.get(buffer, {}).items()
         return {h: gaps for h, gaps in mine if (_place(h[0], h[2]), h[1]) in new}
 
     def overwrite(self, buffer: Hashable, path: Steps, exact: bool = True) -> None:
-        """Forget what a region held; where it may not be written, all that overlaps it."""
+        """Invalidate a region: an overlapping one gets a gap, or is dropped if not ``exact``."""
         sizes, mine = self.tensors.sizes, self.held.get(buffer, {})
         for held, gaps in list(mine.items()):
             at = held[0]
@@ -197,15 +197,15 @@ class Contents:
                 mine[held] = (*gaps, path)
 
     def gaps(self, region: Region, value: Key, view: Steps = ()) -> Gaps | None:
-        """Return where a region does not hold a view of ``value``; None where nowhere does it."""
-        return _Question(self.tensors, self.held).gaps(region, value, view)
+        """Return the gaps of a region in a view of ``value``, None if it holds nothing of it."""
+        return _Query(self.tensors, self.held).gaps(region, value, view)
 
     def regions(self, value: Key) -> dict[Region, None]:
         """Return the regions that may hold ``value``."""
-        return _Question(self.tensors, self.held).regions(value)
+        return _Query(self.tensors, self.held).regions(value)
 
     def named(self, values: Sequence[Key], names: Sequence[Key]) -> list[Named]:
-        """Return the regions that hold each value, wholly or with gaps, and its new name."""
+        """Return the regions that hold each value, with their gaps, under the value's new name."""
         found: list[Named] = []
         for value, name in zip(values, names, strict=True):
             for region in self.regions(value):
@@ -215,7 +215,7 @@ class Contents:
         return found
 
     def add(self, rows: Sequence[Named]) -> None:
-        """Note what regions hold besides."""
+        """Add contents of regions."""
         for (buffer, path), name, gaps in rows:
             mine, held = self.held.setdefault(buffer, {}), (path, name, ())
             if held not in mine or not set(mine[held]) <= set(gaps):
@@ -223,7 +223,7 @@ class Contents:
             self.tensors.where.setdefault(name, {})[buffer] = None
 
     def meet(self, other: Contents) -> Contents:
-        """Return what both hold; gaps of either are gaps."""
+        """Return the meet of two states: the contents of both, with the gaps of either."""
         found: dict[Hashable, dict[Held, Gaps]] = {}
         for buffer, held in self.held.items():
             theirs = other.held.get(buffer, {})
@@ -236,7 +236,7 @@ class Contents:
         return Contents(self.tensors, found)
 
     def same(self, other: Contents) -> bool:
-        """Whether the same is known in both."""
+        """Whether two states are equal, the order of gaps aside."""
         ours, theirs = ({(b, h): set(g) for b, h, g in each} for each in (self, other))
         return ours == theirs
 
@@ -247,8 +247,8 @@ class Contents:
 
 
 @dataclass
-class _Question:
-    """One question about contents; what it asks of a tensor made by insertion, it asks once."""
+class _Query:
+    """One query of contents; it memoizes the subqueries on tensors made by insertion."""
 
     tensors: Tensors
     held: Mapping[Hashable, Mapping[Held, Gaps]]
@@ -258,7 +258,7 @@ class _Question:
     found: dict[Key, dict[Region, None]] = field(default_factory=dict[Key, dict[Region, None]])
 
     def gaps(self, region: Region, value: Key, view: Steps) -> Gaps | None:
-        """Return what `Contents.gaps` does."""
+        """Answer `Contents.gaps`."""
         root, seen = self.tensors.root(value)
         if self.tensors.is_blank(root):
             return ()
@@ -274,7 +274,7 @@ class _Question:
         return self._least(gaps, made)
 
     def _held(self, region: Region, root: Key, view: Steps) -> Gaps | None:
-        """Return the gaps of the row for ``root`` that has the least."""
+        """Return the least gaps of a region among its contents recorded for ``root``."""
         (buffer, path), sizes = region, self.tensors.sizes
         best: Gaps | None = None
         for (at, key, part), gaps in self.held.get(buffer, {}).items():
@@ -286,7 +286,7 @@ class _Question:
         return best
 
     def _least(self, a: Gaps | None, b: Gaps | None) -> Gaps | None:
-        """Return the gaps that lie inside of the others, or else the fewer."""
+        """Return the gaps that are contained in the others, or else the smaller number of gaps."""
         if a is None or b is None:
             return b if a is None else a
         if self._lie_in(b, a):
@@ -304,9 +304,9 @@ class _Question:
         pieces: Sequence[tuple[Steps, Key]],
         dest: SSAValue | None,
     ) -> Gaps | None:
-        """Return the gaps of a region in what is made by insertion."""
+        """Return the gaps of a region in a tensor made by insertion."""
         (buffer, path), sizes = region, self.tensors.sizes
-        if view:  # seen as a part of one piece, or of what lies around all
+        if view:  # the view may lie in one piece, or in the destination around all pieces
             inner = [(way(box, view), piece) for box, piece in pieces]
             found = [self.gaps(region, p, down) for down, p in inner if down is not None]
             if dest is not None and all(apart(sizes, box, view) for box, _ in pieces):
@@ -330,7 +330,7 @@ class _Question:
         return tuple(gap for gap in gaps if not apart(sizes, gap, path))
 
     def regions(self, value: Key) -> dict[Region, None]:
-        """Return what `Contents.regions` does."""
+        """Answer `Contents.regions`."""
         root, view = self.tensors.root(value)
         if root not in self.found:
             self.found[root] = self._regions(root)
@@ -338,7 +338,7 @@ class _Question:
         return self._seen(root, view) | whole if view else whole
 
     def _seen(self, root: Key, view: Steps) -> dict[Region, None]:
-        """Return the regions that hold a view of ``root`` by a row of its own."""
+        """Return the regions whose contents are recorded as a view of ``root``."""
         found: dict[Region, None] = {}
         for buffer in self.tensors.where.get(root, ()):
             for at, key, part in self.held.get(buffer, ()):

@@ -1,4 +1,4 @@
-"""What buffers hold in and after a loop: what holds at its head, whenever that is reached."""
+"""The contents of buffers in and after a loop: a fixpoint of the state at the loop's head."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from stepwell.lowering.bufferize.exchanges import cycle
 from stepwell.lowering.bufferize.views import Slice, Steps
 
 ROUNDS = 8
-"""How often a loop is walked before what its buffers hold counts as not known."""
+"""Limit on the traversals of a loop before the check fails, as there is no fixpoint."""
 GUESSES = 2
-"""In how many of them what holds at the end is taken to hold at the head, where it may."""
+"""The number of first traversals after which the state of the back edge is assumed at the head."""
 
 Fault = tuple[Operation, str]
 
@@ -35,22 +35,22 @@ def arrays(values: Sequence[SSAValue]) -> list[SSAValue]:
 
 @dataclass
 class Walked:
-    """A loop's body once walked; each value on tensors, or on buffers."""
+    """The outcome of one traversal of a loop's body, with values on tensors and on buffers."""
 
     state: Contents
-    """What holds at its end."""
+    """The state at the end of the body."""
     ends: Sequence[SSAValue]
     end_buffers: Sequence[SSAValue]
     left: Contents
-    """What holds where the loop is left."""
+    """The state where the loop exits."""
     results: Sequence[SSAValue]
-    """What its results then are."""
+    """The values that become the loop's results there."""
     result_buffers: Sequence[SSAValue]
 
 
 @dataclass
 class Loop:
-    """One loop, ``op`` on tensors and ``new`` on buffers, with what each of them carries."""
+    """One loop, ``op`` on tensors and ``new`` on buffers, with the values that each carries."""
 
     op: Operation
     new: Operation
@@ -62,7 +62,7 @@ class Loop:
     arguments: Sequence[SSAValue]
 
     def walk(self, entry: Contents, walk: Callable[[Contents], Walked]) -> Contents:
-        """Walk the loop until what holds at its head holds there again; return what holds after."""
+        """Traverse the loop to a fixpoint of the state at its head; return the state after it."""
         blank, is_blank = entry.tensors.blank, entry.tensors.is_blank
         following = self._following()
         for number, argument in enumerate(self.arguments):
@@ -91,7 +91,7 @@ class Loop:
         return entry
 
     def _following(self) -> list[int]:
-        """Return which argument each one is in the next iteration; none where that is not told."""
+        """Return the permutation of the buffer arguments per iteration, empty if there is none."""
         block = self.new.regions[-1].block
         names, last = arrays(block.args), block.last_op
         ends = arrays(last.operands) if last is not None else []
@@ -104,7 +104,7 @@ class Loop:
         return found if whole and len(names) == len(found) else []
 
     def _back(self, walked: Walked) -> Contents:
-        """Return what holds when the head is reached again, by the names of then."""
+        """Return the state of the back edge, under the names of the next iteration."""
         state = walked.state
         regions = [self.memory.region(v) for v in walked.end_buffers]
         rows = state.named(walked.ends, self.slots)
@@ -119,7 +119,7 @@ class Loop:
         return state
 
     def _at_entry(self, entry: Contents, back: Contents, head: Contents) -> list[Named]:
-        """Return what ``back`` says of the slots and ``head`` does not, and holds at entry too."""
+        """Return contents for slots in ``back`` but not in ``head`` that also hold at entry."""
         inits: dict[Key, SSAValue] = dict(zip(self.slots, self.inits, strict=True))
         found: list[Named] = []
         for buffer, (path, key, view), gaps in back:
@@ -153,17 +153,17 @@ class Loop:
         return state
 
     def _last(self, ends: Sequence[Region], region: Region) -> Sequence[Region]:
-        """Return with which buffers the loop may have begun that are ``region`` in the end."""
+        """Return the buffers before the loop that ``region`` may be after it."""
         arguments: list[Region] = [(a, ()) for a in self.arguments]
         if region not in arguments or not all(end in arguments for end in ends):
             return self.given
         numbers = cycle([arguments.index(end) for end in ends], arguments.index(region))
-        turns = self._turns()
+        turns = self._trip_count()
         return [
             self.given[n] for n in (numbers if turns is None else [numbers[turns % len(numbers)]])
         ]
 
-    def _turns(self) -> int | None:
+    def _trip_count(self) -> int | None:
         if not isinstance(self.op, scf.ForOp):
             return None
         sizes = self.memory.sizes
@@ -173,7 +173,7 @@ class Loop:
         return max(0, -(-(stop - start) // step))
 
     def _move(self, state: Contents, regions: Sequence[Region], into: Sequence[Region]) -> None:
-        """Let other buffers hold what some hold; the loop's own are not known by other names."""
+        """Move the contents of ``regions`` to ``into``, and drop those of the loop's arguments."""
         moved = [state.seen(region) for region in regions]
         for argument in self.arguments:
             state.held.pop(argument, None)
@@ -181,7 +181,7 @@ class Loop:
             state.put(region, rows)
 
     def _forget(self, state: Contents) -> None:
-        """Forget what is told by values of this iteration, and what is in its own buffers."""
+        """Drop contents that refer to values of this iteration, or to buffers local to it."""
         for buffer, held, gaps in list(state):
             path, key, view = held
             own = buffer not in self.arguments and self._is_inside(buffer)
@@ -208,7 +208,7 @@ class Loop:
 
 
 def _first(entry: Contents, region: Region, init: SSAValue, gaps: Gaps) -> Gaps | None:
-    """Return the gaps of a region in a tensor; a single box of ``gaps`` may be one of them."""
+    """Return the gaps of a region in ``init``, or ``gaps`` if it holds all but their single box."""
     found = entry.gaps(region, init)
     (buffer, path), box = region, gaps[0][-1] if gaps else None
     if found is not None and path not in found:

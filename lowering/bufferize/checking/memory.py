@@ -1,4 +1,4 @@
-"""Which region of which buffer a value of a function on buffers is, and which of these overlap."""
+"""Alias analysis on buffers: the region that each memref is, and the regions that overlap."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from stepwell.lowering.bufferize.views import Reshape, Slice, join
 
 @dataclass
 class Memory:
-    """The buffers of one function, each named by the value that it was first."""
+    """The buffers of one function, each named by the value that defines it."""
 
     sizes: Sizes
     shared: Mapping[Hashable, Hashable]
-    """Outputs that may be the very array of an argument."""
+    """Outputs that may alias an argument, with that argument."""
     constant: set[Hashable]
-    """What is never written: arguments, globals."""
+    """Buffers that are never written: arguments and globals."""
     _regions: dict[SSAValue, Region] = field(default_factory=dict[SSAValue, Region])
     _any_of: dict[Hashable, Sequence[Region]] = field(
         default_factory=dict[Hashable, Sequence[Region]]
     )
-    """For a buffer that a loop exchanges, the regions that it may be."""
+    """For a buffer that a loop exchanges, the regions that it may alias."""
     _beside: dict[Hashable, Operation] = field(default_factory=dict[Hashable, Operation])
-    """The loop that exchanges it: no two of one loop are the same."""
+    """The loop that exchanges a buffer: no two buffers of one loop alias."""
     _order: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
-    """Numbers of these, those of inner loops after those of outer ones."""
+    """Numbers of exchanged buffers: those of inner loops come after those of outer loops."""
 
     def __post_init__(self) -> None:
         self._called = {name: (name, output) for output, name in self.shared.items()}
 
     def bind(self, value: SSAValue, region: Region) -> None:
-        """Let ``value`` be a region."""
+        """Bind ``value`` to a region."""
         self._regions[value] = region
 
     def region(self, value: SSAValue) -> Region:
@@ -45,7 +45,7 @@ class Memory:
         return self._regions[value]
 
     def view(self, op: Operation) -> bool:
-        """Note a view; False where ``op`` is none."""
+        """Bind the result of a view op to its region; return False if ``op`` is no view."""
         match op:
             case memref.CastOp():
                 step = ()
@@ -68,17 +68,17 @@ class Memory:
         return True
 
     def choose(self, loop: Operation, value: SSAValue, among: Sequence[Region]) -> None:
-        """Let ``value``, of a loop, be one of the regions ``among``; no other one of it is that."""
+        """Let ``value``, a buffer of ``loop``, alias one of the regions ``among`` exclusively."""
         self.bind(value, (value, ()))
         self._any_of[value], self._beside[value] = among, loop
         self._order.setdefault(value, len(self._order) + 1)
 
     def name(self, buffer: Hashable) -> Hashable:
-        """Return what a buffer is called; the output that replaces an argument is called that."""
+        """Return the name of a buffer: for an output that replaces an argument, that argument."""
         return self.shared.get(buffer, buffer)
 
     def same(self, a: Region, b: Region) -> bool:
-        """Whether two regions are certainly one, or, of arguments, are so or apart."""
+        """Whether two regions are one; an argument and its output count as one, or are disjoint."""
         return self.name(a[0]) == self.name(b[0]) and a[1] == b[1]
 
     def overlap(self, a: Region, b: Region) -> bool:
@@ -92,7 +92,7 @@ class Memory:
         return any(self.overlap(each, outer) for each in self._any_of.get(inner[0], ()))
 
     def same_or_apart(self, a: Region, b: Region) -> bool:
-        """Whether two regions are one wherever they overlap."""
+        """Whether two regions are equal or disjoint in every case."""
         if self.same(a, b) or not self.overlap(a, b):
             return True
         inner, outer = (a, b) if self._order.get(a[0], 0) > self._order.get(b[0], 0) else (b, a)
@@ -100,18 +100,18 @@ class Memory:
         return bool(choices) and all(self.same_or_apart(each, outer) for each in choices)
 
     def within(self, region: Region, others: Sequence[Region]) -> bool:
-        """Whether a region is, whichever it is, in a buffer of ``others``."""
+        """Whether a region is in a buffer of ``others``, for each buffer that it may alias."""
         if any(self.name(region[0]) == self.name(other) for other, _ in others):
             return True
         choices = self._any_of.get(region[0], ())
         return bool(choices) and all(self.within(each, others) for each in choices)
 
     def is_constant(self, region: Region) -> bool:
-        """Whether a region may be one of what is never written."""
+        """Whether a region is in a buffer that is never written."""
         return region[0] in self.constant
 
     def overwrite(self, region: Region, state: Contents) -> None:
-        """Let ``state`` forget what the region, and all that may overlap it, held."""
+        """Invalidate in ``state`` the region and all regions that may overlap it."""
         buffer, path = region
         name = self.name(buffer)
         for other in self._called.get(name, (buffer,)):

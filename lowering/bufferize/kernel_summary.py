@@ -1,4 +1,4 @@
-"""Decide where every tensor inside a kernel lives, and what its callers may rely on."""
+"""The summary of a kernel: the buffer of each tensor inside it, and what its callers rely on."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from stepwell.lowering.bufferize.chains import (
 )
 
 SCRATCH_BYTES = 32 * 1024
-"""How much of a temporary one iteration of the shared loops may need to be the kernel's own."""
+"""Limit, in bytes, on the part of a kernel's own temporary that one shared iteration needs."""
 IN_FLIGHT_BYTES = 1 << 18
-"""How much of it all iterations may need that run at a time: vectors, tiles and bands of rows."""
+"""The same limit for all shared iterations that run at a time: vectors, tiles, bands of rows."""
 STACK_BYTES = 1 << 19
-"""How much all temporaries of a kernel may take of a thread's stack, which blocks use as well."""
+"""Limit, in bytes, on all temporaries of a kernel: they share a thread's stack with blocks."""
 
 
 @dataclass(eq=False)
 class Chain:
-    """Tensors that take the same memory one after the other."""
+    """Tensors that occupy the same memory one after the other."""
 
     values: list[SSAValue] = field(default_factory=list[SSAValue])
     first: int = 0
     """Number of the op that first writes it."""
     last: int = 0
-    """Number of the op that last looks at it."""
+    """Number of the op that last reads or writes it."""
     argument: int | None = None
-    """The kernel's argument that is its memory."""
+    """The number of the kernel's argument that is its memory."""
     touched: bool = False
 
     @property
-    def unmade(self) -> bool:
-        """Whether readers see through it to what is copied into it."""
+    def is_virtual(self) -> bool:
+        """Whether it is virtual padding: readers read the source of the border generic instead."""
         return any(isinstance(v.owner, Operation) and is_border(v.owner) for v in self.values)
 
     @property
@@ -61,49 +61,49 @@ class Chain:
 
 
 class Steps:
-    """The ops of a kernel that touch elements, in order, and what each of them touches."""
+    """The ops of a kernel that read or write elements, in order, with their reads and writes."""
 
     def __init__(self, function: kernel.FuncOp) -> None:
         self.ops = operations(function)
         self.reads = [list(reads_of(op)) for op in self.ops]
         self.writes = [writes_of(op) for op in self.ops]
         self.of: dict[SSAValue, list[tuple[int, Read]]] = {}
-        """For each tensor the reads of it, with the number of the op."""
+        """The reads of each tensor, with the number of the op."""
         for number, reads in enumerate(self.reads):
             for read in reads:
                 self.of.setdefault(read.value, []).append((number, read))
 
 
 @dataclass
-class Facts:
-    """What bufferize knows of one kernel."""
+class KernelSummary:
+    """The buffers of one kernel, and how it uses its arguments."""
 
     function: kernel.FuncOp
-    homes: dict[SSAValue, Chain]
-    """The memory of every tensor made in the kernel's body."""
+    chain_of: dict[SSAValue, Chain]
+    """The chain of every tensor defined in the kernel's body."""
     extras: list[Chain]
-    """Temporaries that the host must provide, as further destinations."""
+    """Temporaries that the host allocates and passes as further destinations."""
     extra_shapes: list[Shape]
     sizes: Sizes
     reads_input: list[bool]
-    """For each input, whether its elements matter and not only its shape."""
+    """For each input, whether its elements are read, and not only its shape."""
     reads_destination: list[bool]
-    """For each destination, whether what it held matters."""
+    """For each destination, whether its old elements are read or returned."""
     in_place: list[tuple[int, int]]
-    """Pairs (input, destination), by number among their kind, that may share a buffer."""
+    """Pairs of an input and a destination, each numbered among its kind, that may alias."""
 
 
-def facts_of(function: kernel.FuncOp, wanted: Collection[tuple[int, int]] = ()) -> Facts:
-    """Analyse a kernel whose chains are straight.
+def summarize(function: kernel.FuncOp, wanted: Collection[tuple[int, int]] = ()) -> KernelSummary:
+    """Return the summary of a kernel whose chains are linear.
 
-    wanted : pairs as in `Facts.in_place` that spare a copy if they may share a buffer: no
-        temporary is put into such a destination where it would be written too early for that
+    wanted : pairs as in `KernelSummary.in_place` whose aliasing spares a copy: no temporary is put
+        into such a destination if its early write would prevent the aliasing
     """
     arguments = function.body.block.args
     results = len(returned(function).values)
     inputs, destinations = len(arguments) - results, arguments[len(arguments) - results :]
     steps = Steps(function)
-    homes = _chains(function, steps)
+    chain_of = _chains(function, steps)
     sizes = Sizes(arguments)
     begun = {w.destination for writes in steps.writes for w in writes if w.reads}
     kept = set(returned(function).values)
@@ -119,88 +119,88 @@ def facts_of(function: kernel.FuncOp, wanted: Collection[tuple[int, int]] = ()) 
             for value in over
         )
 
-    _reuse(function, steps, homes, usable, None)
-    _reuse(function, steps, homes, usable, lambda c: not _is_small(function, steps, c))
-    _reuse(function, steps, homes, usable, lambda c: _is_row(function, steps, c))
-    extras = _on_the_host(function, steps, homes)
+    _reuse(function, steps, chain_of, usable, None)
+    _reuse(function, steps, chain_of, usable, lambda c: not _is_small(function, steps, c))
+    _reuse(function, steps, chain_of, usable, lambda c: _is_row(function, steps, c))
+    extras = _on_the_host(function, steps, chain_of)
     for number, chain in enumerate(extras):
         chain.argument = len(arguments) + number
-    return Facts(
+    return KernelSummary(
         function,
-        homes,
+        chain_of,
         extras,
         [sizes.shape(c.values[0]) for c in extras],
         sizes,
         [v in steps.of for v in arguments[:inputs]],
         reads_destination,
-        _in_place(function, steps, homes, inputs, results),
+        _in_place(function, steps, chain_of, inputs, results),
     )
 
 
 def _chains(function: kernel.FuncOp, steps: Steps) -> dict[SSAValue, Chain]:
-    homes: dict[SSAValue, Chain] = {}
+    chain_of: dict[SSAValue, Chain] = {}
     for op in function.body.block.ops:
         if op.name == "tensor.empty":
-            homes[op.results[0]] = Chain([op.results[0]])
+            chain_of[op.results[0]] = Chain([op.results[0]])
     for number, (reads, writes) in enumerate(zip(steps.reads, steps.writes, strict=True)):
         for read in reads:
-            if (chain := homes.get(read.value)) is not None:
+            if (chain := chain_of.get(read.value)) is not None:
                 chain.last, chain.touched = number, True
         for write in writes:
-            _extend(homes, write, number)
+            _extend(chain_of, write, number)
     arguments = function.body.block.args
     first = len(arguments) - len(returned(function).values)
     for number, value in enumerate(returned(function).values):
-        if (chain := homes.get(value)) is not None:
+        if (chain := chain_of.get(value)) is not None:
             chain.argument = first + number
-    return homes
+    return chain_of
 
 
-def _extend(homes: dict[SSAValue, Chain], write: Write, number: int) -> None:
-    chain = homes.get(write.destination)
+def _extend(chain_of: dict[SSAValue, Chain], write: Write, number: int) -> None:
+    chain = chain_of.get(write.destination)
     if chain is None:
         assert isinstance(write.destination, BlockArgument)
         chain = Chain([write.destination], argument=write.destination.index)
-        homes[write.destination] = chain
+        chain_of[write.destination] = chain
     if not chain.touched:
         chain.first, chain.touched = number, True
     chain.last = number
     chain.values.append(write.result)
-    homes[write.result] = chain
+    chain_of[write.result] = chain
 
 
 def _reuse(
     function: kernel.FuncOp,
     steps: Steps,
-    homes: dict[SSAValue, Chain],
+    chain_of: dict[SSAValue, Chain],
     usable: Callable[[Chain, Chain], bool],
     kind: Callable[[Chain], bool] | None,
 ) -> None:
-    """Let a temporary live where another tensor is written only after the temporary's death.
+    """Put each temporary into the memory of a tensor that is first written when it is dead.
 
-    Without ``kind`` any temporary may live in a destination; else one of this kind, backwards from
-    the last, in another of it that follows or in a destination.
+    Without ``kind``, any temporary may go into a destination. With it, temporaries of this kind,
+    last to first, go into a destination or into a later temporary of this kind.
     """
-    chains = list(dict.fromkeys(homes.values()))
+    chains = list(dict.fromkeys(chain_of.values()))
     for chain in reversed(chains) if kind else chains:
         unwritten = len(chain.values) == 1
-        if chain.argument is not None or not chain.touched or chain.unmade or unwritten:
+        if chain.argument is not None or not chain.touched or chain.is_virtual or unwritten:
             continue
         if kind and not kind(chain):
             continue
         for target in chains:
             open = target.argument is not None or (kind and target.touched and kind(target))
-            there = homes[target.values[0]] is target and target is not chain
+            there = chain_of[target.values[0]] is target and target is not chain
             if (
                 there
                 and open
-                and not target.unmade
+                and not target.is_virtual
                 and usable(chain, target)
                 and _fits(function, steps, chain, target)
             ):
                 target.first = chain.first
                 target.values.extend(chain.values)
-                homes.update((v, target) for v in chain.values)
+                chain_of.update((v, target) for v in chain.values)
                 break
 
 
@@ -223,7 +223,7 @@ def _fits(function: kernel.FuncOp, steps: Steps, chain: Chain, target: Chain) ->
 
 
 def _uses(steps: Steps, chain: Chain, at_the_end: bool) -> list[Read | Write]:
-    """Return how ``chain`` is looked at: by its last op only, or by all of them."""
+    """Return the reads and writes of ``chain``: those of its last op, or those of all ops."""
     members = set(chain.values)
     uses: list[Read | Write] = []
     for number in range(chain.last if at_the_end else chain.first, chain.last + 1):
@@ -233,7 +233,7 @@ def _uses(steps: Steps, chain: Chain, at_the_end: bool) -> list[Read | Write]:
 
 
 def _same_index(op: Operation, use: Read | Write, written: Write) -> bool:
-    """Whether ``op`` looks at an element only in the very iteration that overwrites it."""
+    """Whether ``op`` reads each element only in the iteration that overwrites it."""
     return (
         isinstance(op, linalg.GenericOp)
         and isinstance(use, Read)
@@ -251,7 +251,7 @@ def _is_permutation(map: AffineMap) -> bool:
 def _same_iteration(
     function: kernel.FuncOp, map: AffineMap | None, other: AffineMap | None
 ) -> bool:
-    """Whether one iteration of the shared loops sees the same part through both maps."""
+    """Whether one iteration of the shared loops accesses the same part through both maps."""
     shared = choices.number(function, "kernel.shared")
     if not shared:
         return True
@@ -274,13 +274,13 @@ def _is_row(function: kernel.FuncOp, steps: Steps, chain: Chain) -> bool:
 
 
 def _on_the_host(
-    function: kernel.FuncOp, steps: Steps, homes: dict[SSAValue, Chain]
+    function: kernel.FuncOp, steps: Steps, chain_of: dict[SSAValue, Chain]
 ) -> list[Chain]:
-    """Return the temporaries that are too large for a kernel's stack, each or together."""
+    """Return the temporaries that do not fit a kernel's stack, each alone or with those before."""
     extras: list[Chain] = []
     left, points = STACK_BYTES, _in_flight(function)
-    for chain in dict.fromkeys(homes.values()):
-        if chain.argument is not None or not chain.touched or chain.unmade:
+    for chain in dict.fromkeys(chain_of.values()):
+        if chain.argument is not None or not chain.touched or chain.is_virtual:
             continue
         bytes = _part(function, steps, chain)
         if _is_small(function, steps, chain) and bytes is not None and bytes * points <= left:
@@ -299,7 +299,7 @@ def _is_small(function: kernel.FuncOp, steps: Steps, chain: Chain) -> bool:
 
 
 def _part(function: kernel.FuncOp, steps: Steps, chain: Chain) -> int | None:
-    """Return the bytes of one shared iteration's part of a temporary; None where nobody knows."""
+    """Return the bytes of one shared iteration's part of a temporary, None if not static."""
     shape = list(chain.type.get_shape())
     for use in _uses(steps, chain, False):
         if isinstance(use, Write) and use.map is not None:
@@ -311,9 +311,9 @@ def _part(function: kernel.FuncOp, steps: Steps, chain: Chain) -> int | None:
 
 
 def _in_flight(function: kernel.FuncOp) -> int:
-    """Return how many shared iterations run at a time, each with its part of the temporaries.
+    """Return the number of shared iterations that run at a time, the most of any version.
 
-    Of versions of the kernel, that which has most says so.
+    Each of them has its own part of the temporaries.
     """
     return max(
         prod(max(found.step(loop), 1) for loop in range(found.shared))
@@ -324,21 +324,21 @@ def _in_flight(function: kernel.FuncOp) -> int:
 def _in_place(
     function: kernel.FuncOp,
     steps: Steps,
-    homes: dict[SSAValue, Chain],
+    chain_of: dict[SSAValue, Chain],
     inputs: int,
     results: int,
 ) -> list[tuple[int, int]]:
-    """Find the inputs that are read no later than the destination's same element is written."""
+    """Return pairs of an input and a destination whose elements are read before their writes."""
     if any(isinstance(op, scf.ForOp) for op in steps.ops):
         return []
     arguments = function.body.block.args
     found: list[tuple[int, int]] = []
     for d in range(results):
-        chains = {c for c in homes.values() if c.argument == inputs + d and c.touched}
+        chains = {c for c in chain_of.values() if c.argument == inputs + d and c.touched}
         if not chains:
             continue
         first = min(c.first for c in chains)
-        written = [w for w in steps.writes[first] if homes[w.result] in chains]
+        written = [w for w in steps.writes[first] if chain_of[w.result] in chains]
         if not written:
             continue
         for i in range(inputs):
@@ -349,7 +349,7 @@ def _in_place(
 
 
 def _dies_at(function: kernel.FuncOp, steps: Steps, value: SSAValue, chain: Chain) -> bool:
-    """Whether an input is read no later than the same element of a chain is first written."""
+    """Whether each element of an input is read before the same element of a chain is written."""
     written = [w for w in steps.writes[chain.first] if w.result in chain.values]
     return bool(written) and _dies_before(function, steps, value, chain.first, written[0])
 

@@ -1,11 +1,11 @@
-"""Check what bufferize has made: every read must find the very tensor that the program says.
+"""Check bufferize by comparing runs of a host function on tensors and on buffers.
 
-A host function is run before and after, on the same arguments, by the interpreter. Kernels are not:
-of each launch only this counts, that it is given the same contents. What it gives is drawn from a
-hash of these, so each version of each tensor has contents of its own, whatever the kernel computes.
-A launch that finds contents which no launch was given before has read what was overwritten, or was
-never written. One run takes one way through loops and branches, by the same random numbers; so a
-few are made, with other arguments. Run under STEPWELL_VERIFY=1.
+The interpreter runs both functions on the same arguments, without their kernels. A launch hashes
+its inputs and draws its results from the hash, so each definition of each tensor has elements of
+its own, whatever the kernel computes. A launch on buffers whose hash no launch on tensors had has
+read overwritten or undefined memory. One run takes one path through loops and branches, determined
+by the random numbers; so there are a few runs, with different arguments. STEPWELL_VERIFY=1 runs
+this check.
 """
 
 from __future__ import annotations
@@ -38,37 +38,37 @@ from stepwell.dialects.interpreter import Exhausted, Interpreter, Value
 from stepwell.dialects.readings import Array
 from stepwell.dialects.types import dtype
 from stepwell.dialects.upstream.scalar import element_of
-from stepwell.lowering.bufferize.facts import Facts
+from stepwell.lowering.bufferize.kernel_summary import KernelSummary
 from stepwell.transforms.passes import fail
 
 LIKELY = (0.95, 0.75, 0.4)
-"""How often a truth value is true, in each run of a function: loops go round, branches vary."""
+"""The probability that a boolean is true, for each run: loops iterate, branches vary."""
 FUEL = 4000
-"""Ops of the host that one run may evaluate."""
+"""Limit of one run on tensors, in host ops evaluated: it ends endless loops."""
 LARGEST = 1 << 18
-"""Elements of the largest tensor of a function that is checked: more would take too long."""
+"""Limit on the tensors of a checked function, in elements: larger ones would take too long."""
 SIZE = 6
-"""What each `?` of an argument is."""
+"""The size of each `?` of an argument in the first run; each further run adds one."""
 
 
 @dataclass
 class _Host(Interpreter):
-    """Runs host functions; launches give numbers drawn from the contents they are given."""
+    """Interprets host functions; launches return numbers drawn from a hash of their inputs."""
 
-    facts: Callable[[str], Facts] = field(kw_only=True)
+    summary: Callable[[str], KernelSummary] = field(kw_only=True)
     known: set[bytes] | None = field(default=None, kw_only=True)
-    """The contents that launches may be given; None where they are noted instead."""
+    """The hashes of inputs that launches may have; None on the run that collects them."""
     garbage: int = field(default=0, kw_only=True)
-    """What memory holds that nobody has set."""
+    """The value of undefined elements."""
     likely: float = field(default=0.5, kw_only=True)
-    """How often truth values are true."""
+    """The probability that a boolean is true."""
     given: set[bytes] = field(default_factory=set[bytes], init=False)
 
     def evaluate(self, op: Operation, operands: Sequence[Value]) -> tuple[Value, ...]:
-        """Evaluate one op, a launch without its kernel."""
+        """Evaluate one op; a launch does not run its kernel."""
         if isinstance(op, kernel.LaunchOp):
             return self._launched(op, operands)
-        if isinstance(op, kernel.CheckOp):  # it goes on: what it reads is what counts
+        if isinstance(op, kernel.CheckOp):  # the run continues: only what the guard reads counts
             digest = blake2b(repr(op.guard).encode(), digest_size=16)
             digest.update(repr([int(v) for v in operands]).encode())
             self._read(op, digest.digest())
@@ -82,11 +82,11 @@ class _Host(Interpreter):
 
     def _launched(self, op: kernel.LaunchOp, operands: Sequence[Value]) -> tuple[Value, ...]:
         name = op.callee.string_value()
-        facts = self.facts(name)
-        inputs, results = len(facts.reads_input), len(facts.reads_destination)
-        matters = [*facts.reads_input, *facts.reads_destination]
-        digest = blake2b(facts.function.sym_name.data.encode(), digest_size=16)
-        operands, all_types = _in_rows(op, operands, facts)
+        summary = self.summary(name)
+        inputs, results = len(summary.reads_input), len(summary.reads_destination)
+        matters = [*summary.reads_input, *summary.reads_destination]
+        digest = blake2b(summary.function.sym_name.data.encode(), digest_size=16)
+        operands, all_types = _in_rows(op, operands, summary)
         for value, type, read in zip(operands, all_types, matters, strict=False):
             digest.update(str(np.shape(value)).encode())
             if read:
@@ -109,7 +109,7 @@ class _Host(Interpreter):
         return ()
 
     def _called(self, op: kernel.CallbackOp, operands: Sequence[Value]) -> tuple[Value, ...]:
-        """Give numbers drawn from what a function of the host is given."""
+        """Evaluate a callback: its results are drawn from a hash of its inputs."""
         digest = blake2b(op.function.data.encode(), digest_size=16)
         for value, v in zip(operands, op.inputs, strict=False):
             digest.update(_bits(value, v.type).tobytes())
@@ -128,7 +128,7 @@ class _Host(Interpreter):
         return tuple(_as_tensor(x, t) for x, t in zip(made, types, strict=True))
 
     def _read(self, op: Operation, digest: bytes) -> None:
-        """Note what an op is given; fail where it was given nothing like it on tensors."""
+        """Record the hash of an op's inputs; fail if no op on tensors had it."""
         self.given.add(digest)
         if self.known is not None and digest not in self.known:
             fail(op, f"compiler bug: after bufferize {op.name} reads what was overwritten")
@@ -136,7 +136,7 @@ class _Host(Interpreter):
     def _check_apart(
         self, op: kernel.LaunchOp, operands: Sequence[Value], inputs: int, matters: Sequence[bool]
     ) -> None:
-        """Fail where a launch writes over what it reads, and its kernel may not."""
+        """Fail if a destination of a launch aliases an operand and the kernel does not allow it."""
         callee = SymbolTable.lookup_symbol(self.module, op.callee)
         allowed = callee.attributes.get("kernel.in_place") if callee is not None else None
         pairs: set[tuple[int, ...]] = set()
@@ -153,14 +153,14 @@ class _Host(Interpreter):
 
 
 def _in_rows(
-    op: kernel.LaunchOp, operands: Sequence[Value], facts: Facts
+    op: kernel.LaunchOp, operands: Sequence[Value], summary: KernelSummary
 ) -> tuple[Sequence[Value], Sequence[Attribute]]:
-    """Return a launch's operands and types, the rows of a stack for the stack they are made in."""
-    inputs, results = len(facts.reads_input), len(facts.reads_destination)
+    """Return a launch's operands and types, a stack as destination being split into its rows."""
+    inputs, results = len(summary.reads_input), len(summary.reads_destination)
     types = [v.type for v in op.operands]
-    if len(op.outputs) == results + (0 if op.results else len(facts.extras)):
+    if len(op.outputs) == results + (0 if op.results else len(summary.extras)):
         return operands, types
-    whole, arguments = operands[inputs], facts.function.body.block.args[inputs:]
+    whole, arguments = operands[inputs], summary.function.body.block.args[inputs:]
     assert isinstance(whole, np.ndarray)
     shapes = [a.type.get_shape() for a in arguments if isinstance(a.type, TensorType)]
     rows = [row[: prod(s)].reshape(s) for row, s in zip(whole, shapes, strict=True)]
@@ -172,7 +172,7 @@ def _in_rows(
 
 
 def _bits(value: Value, type: Attribute) -> Array:
-    """Return the elements as they lie in memory, contiguous."""
+    """Return the elements in their memory representation, contiguous."""
     array = np.ascontiguousarray(value)
     if isinstance(type, TensorType) and isinstance(element_of(type), BFloat16Type):
         return (array.view(np.uint32) >> 16).astype(np.uint16)
@@ -180,7 +180,10 @@ def _bits(value: Value, type: Attribute) -> Array:
 
 
 def _drawn(seed: int, shape: Sequence[int], type: Attribute, likely: float = 0.5) -> Array:
-    """Return random elements as they lie in memory; truth values are true as ``likely`` says."""
+    """Return random elements in their memory representation.
+
+    likely : the probability that a boolean is true
+    """
     random, kind = np.random.default_rng(seed), dtype(element_of(type))
     if kind.kind == "bool":
         return np.asarray(random.random(shape) < likely)
@@ -198,16 +201,18 @@ def _as_tensor(bits: Array, type: Attribute) -> Array:
     return bits
 
 
-def check_versions(before: ModuleOp, after: ModuleOp, facts: Callable[[str], Facts]) -> None:
-    """Fail where a function of ``after``, on buffers, reads other contents than on tensors.
+def compare_runs(
+    before: ModuleOp, after: ModuleOp, summary: Callable[[str], KernelSummary]
+) -> None:
+    """Fail if a launch of ``after``, on buffers, reads other elements than any on tensors.
 
     before : the module on tensors
-    facts : what is known of the kernel of a name, the same before and after
+    summary : returns the summary of a kernel by its name in either module
     """
     for function in before.ops:
         if isinstance(function, func.FuncOp) and _is_checked(function):
             for run in range(len(LIKELY)):
-                _check(function, before, after, facts, run)
+                _check(function, before, after, summary, run)
 
 
 def _is_checked(function: func.FuncOp) -> bool:
@@ -228,19 +233,21 @@ def _check(
     function: func.FuncOp,
     before: ModuleOp,
     after: ModuleOp,
-    facts: Callable[[str], Facts],
+    summary: Callable[[str], KernelSummary],
     run: int,
 ) -> None:
     name, random, likely = function.sym_name.data, np.random.default_rng(run), LIKELY[run]
     inputs = random_inputs(function, SIZE + run, random)
     resources = _resources(before, random)
     wanted: list[Any] = []
-    hosts = [_Host(before, resources, FUEL, facts=facts, garbage=g, likely=likely) for g in (0, 1)]
+    hosts = [
+        _Host(before, resources, FUEL, summary=summary, garbage=g, likely=likely) for g in (0, 1)
+    ]
     with suppress(Exhausted, ValueError, IndexError):
         wanted = [call(host, name, inputs) for host in hosts]
     if not wanted or hosts[0].given != hosts[1].given or not _equal(*wanted):
-        return  # it runs too long, these sizes do not fit, or it reads what nobody has set
-    host = _Host(after, resources, 4 * FUEL, facts=facts, known=hosts[0].given, likely=likely)
+        return  # it runs too long, the sizes do not fit, or it reads undefined elements
+    host = _Host(after, resources, 4 * FUEL, summary=summary, known=hosts[0].given, likely=likely)
     got = call(host, name, inputs)
     if not _equal(got, wanted[0]):
         fail(
@@ -249,7 +256,7 @@ def _check(
 
 
 def _resources(module: ModuleOp, random: np.random.Generator) -> dict[str, Array]:
-    """Return contents for the weights that functions take."""
+    """Return random elements for each weight that a function takes, by name."""
     found: dict[str, Array] = {}
     for function in module.ops:
         if isinstance(function, func.FuncOp) and function.arg_attrs is not None:
@@ -270,7 +277,7 @@ def _named(module: ModuleOp, name: str) -> Operation:
 
 
 def _equal(a: Sequence[Any], b: Sequence[Any]) -> bool:
-    """Whether two lists of results are the same to the bit."""
+    """Whether two lists of results are bitwise equal."""
     return all(
         np.ascontiguousarray(x).tobytes() == np.ascontiguousarray(y).tobytes()
         for x, y in zip(a, b, strict=True)

@@ -12,8 +12,8 @@ from stepwell.dialects import kernel
 from stepwell.dialects.parsing import parse_module
 from stepwell.driver.registry import registry
 from stepwell.lowering.bufferize import Bufferize
-from stepwell.lowering.bufferize.facts import Facts, facts_of
-from stepwell.lowering.bufferize.versions import check_versions
+from stepwell.lowering.bufferize.comparing import compare_runs
+from stepwell.lowering.bufferize.kernel_summary import KernelSummary, summarize
 from stepwell.lowering.bufferize.views import Reshape
 
 CHAIN = """
@@ -43,37 +43,39 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
 """
 
 
-def bufferized(monkeypatch: pytest.MonkeyPatch) -> tuple[ModuleOp, ModuleOp, dict[str, Facts]]:
+def bufferized(
+    monkeypatch: pytest.MonkeyPatch,
+) -> tuple[ModuleOp, ModuleOp, dict[str, KernelSummary]]:
     """Return the module before and after, and what is known of its kernels."""
     monkeypatch.setenv("STEPWELL_VERIFY", "0")
     context = registry().context()
     before, after = (parse_module(context, CHAIN, "<test>") for _ in range(2))
     Bufferize().apply(context, after)
     kernels = [op for op in before.ops if isinstance(op, kernel.FuncOp)]
-    return before, after, {op.sym_name.data: facts_of(op) for op in kernels}
+    return before, after, {op.sym_name.data: summarize(op) for op in kernels}
 
 
 def test_what_bufferize_makes_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, after, facts = bufferized(monkeypatch)
-    check_versions(before, after, facts.__getitem__)
+    before, after, summary = bufferized(monkeypatch)
+    compare_runs(before, after, summary.__getitem__)
 
 
 def test_a_read_of_what_was_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, after, facts = bufferized(monkeypatch)
+    before, after, summary = bufferized(monkeypatch)
     allocs = [op for op in after.walk() if isinstance(op, memref.AllocOp)]
     launches = [op for op in after.walk() if isinstance(op, kernel.LaunchOp)]
     assert allocs
     launches[1].operands[1] = launches[0].operands[1]  # the second result over the first
     with pytest.raises(CompileError, match=r"writes operand 1 over operand 0|was overwritten"):
-        check_versions(before, after, facts.__getitem__)
+        compare_runs(before, after, summary.__getitem__)
 
 
 def test_launches_in_another_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, after, facts = bufferized(monkeypatch)
+    before, after, summary = bufferized(monkeypatch)
     launches = [op for op in after.walk() if isinstance(op, kernel.LaunchOp)]
     launches[1].operands[0] = launches[2].operands[2]  # an output that is not written yet
     with pytest.raises(CompileError, match="was overwritten"):
-        check_versions(before, after, facts.__getitem__)
+        compare_runs(before, after, summary.__getitem__)
 
 
 def test_an_element_seen_with_more_axes() -> None:
