@@ -49,7 +49,7 @@ class Masked(np.lib.mixins.NDArrayOperatorsMixin):
                     self._refuse()
                 given.append(value.values)
             elif is_number(value) or np.ndim(value) <= rest:
-                given.append(value)  # a row, for each selected one
+                given.append(value)  # the same for each selected element
             elif np.ndim(value) == self.ndim and np.shape(value)[0] == 1:
                 given.append(lift(value)[0])
             else:

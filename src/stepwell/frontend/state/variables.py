@@ -89,7 +89,7 @@ class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
         self.name = name
         _owners[id(self._array)] = self
 
-    # ---- what it is ----
+    # ---- attributes ----
 
     @property
     def value(self) -> Any:
@@ -142,7 +142,7 @@ class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
             )
         return self._array
 
-    # ---- changing it ----
+    # ---- assignment ----
 
     def assign(self, value: Any) -> Any:
         """Set the content to ``value``; return the variable.
@@ -188,7 +188,7 @@ class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
         now = self.now(writing=True)
         now[plain(index)] = plain(value)
 
-    # ---- reading it like an array ----
+    # ---- the array protocol ----
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         now = self.now()
@@ -248,7 +248,7 @@ class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
         dtype = "" if self.dtype.name in ("float64", "int64", "bool") else f", dtype={self.dtype}"
         return head + np.array2string(self._array, separator=", ", prefix=head) + dtype + name + ")"
 
-    # ---- copies of it ----
+    # ---- copies ----
 
     def __copy__(self) -> Variable:
         return Variable(self._array, name=self.name)

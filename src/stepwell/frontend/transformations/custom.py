@@ -96,7 +96,7 @@ class _Custom(Transformed):
                 "rule does not get; let arguments have places"
             )
         depth = _rules.get().count(id(self))
-        if depth >= max(1, derivatives()):  # within its own rule the function is called without it
+        if depth >= max(1, derivatives()):  # so deep in its own rule nothing differentiates it
             return call(fun, *args)
         return _Call(what, fun, args, self._apart).write(self._rule, id(self), self._exact)
 
