@@ -1,8 +1,8 @@
 """Compare the derivatives of a function with central differences, and with each other.
 
-Forward mode is compared with differences in f64 along a random direction, element by element where
-the differences themselves agree at two widths: elsewhere there is a kink or a step. Reverse mode
-is compared with forward mode: ``c . (J t) = (J^T c) . t``.
+Forward mode is compared with differences in f64 along a random direction, for elements at which
+differences of two widths agree: the others are at a kink or a step. Reverse mode is compared with
+forward mode: ``c . (J t) = (J^T c) . t``.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ Array: TypeAlias = "NDArray[Any]"
 Run: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 
 WIDTH = 1e-5
-"""Of central differences in f64: the error is about its square, and 1e-16 divided by it."""
+"""Width of central differences in f64: the error is about its square plus 1e-16 / width."""
 AGREE = 1e-4
-"""How closely differences of two widths agree, against the largest, where there is no kink."""
+"""Tolerance, relative to the largest, between differences of two widths away from kinks."""
 CLOSE = 1e-3
-"""How closely a derivative agrees with differences."""
+"""Tolerance between a derivative and differences."""
 DUAL = 1e-8
-"""How closely the two modes agree, against the size of what is summed."""
+"""Tolerance between the two modes, relative to the size of the summands."""
 FUEL = 300_000
-"""Ops that one call may evaluate."""
+"""The number of ops that one call may evaluate."""
 
 
 @dataclass
@@ -69,11 +69,11 @@ class Derived:
 
     @property
     def text(self) -> str:
-        """The module, to be read again."""
+        """The module as text."""
         return str(self.module)
 
     def run(self, arguments: Sequence[Array], what: str = "") -> tuple[Array, ...]:
-        """Call the function, or ``what`` of its derivatives."""
+        """Call the function, or its derivative with suffix ``what``."""
         with np.errstate(all="ignore"):
             interpreter = Interpreter(self.module, self.resources, fuel=FUEL)
             return interpreter.call(self.name + what, list(arguments))
@@ -81,10 +81,10 @@ class Derived:
 
 @dataclass(frozen=True)
 class Compared:
-    """What a check has looked at."""
+    """The extent of a check."""
 
     elements: int
-    """Elements of results whose tangent was compared with differences."""
+    """The number of elements of results whose tangents were compared with differences."""
     dual: bool
     """Whether the two modes were compared."""
 
@@ -92,9 +92,9 @@ class Compared:
 def check(
     derived: Derived, arguments: Sequence[Array], seed: int = 0, *, kinks: bool = False
 ) -> Compared:
-    """Fail unless the derivatives of a function in f64 are right at ``arguments``.
+    """Raise an error unless the derivatives of a function in f64 are correct at ``arguments``.
 
-    kinks : whether arguments may lie on kinks, where differences say nothing: they are not made
+    kinks : whether arguments may be at kinks; differences, invalid there, are then not computed
     """
     random = np.random.default_rng(seed)
     wrt, of, n = derived.wrt, derived.of, derived.results
@@ -154,9 +154,9 @@ def backward_off(
     wrt: Sequence[int],
     of: Sequence[int],
 ) -> str | None:
-    """Say how what a function returns as its derivative backward differs from differences.
+    """Describe how a function's reverse-mode derivative deviates from differences; "" if it agrees.
 
-    None where ``arguments`` tell nothing: what is computed is no number, or not smooth.
+    None if ``arguments`` allow no comparison: a value is not finite, or not smooth.
     """
     random = np.random.default_rng(0)
     tangents = [np.asarray(random.uniform(-1, 1, np.shape(arguments[k]))) for k in wrt]
@@ -181,7 +181,7 @@ def forward_off(
     wrt: Sequence[int],
     of: Sequence[int],
 ) -> str | None:
-    """Say how what a function returns as its derivative forward differs; as `backward_off`."""
+    """Describe how a function's forward-mode derivative deviates, like `backward_off`."""
     random = np.random.default_rng(0)
     tangents = [np.asarray(random.uniform(-1, 1, np.shape(arguments[k]))) for k in wrt]
     rough = _rough(run, arguments, tangents, wrt, of)
@@ -203,7 +203,7 @@ def _differences(
     outs: Sequence[Array],
     found: Sequence[Array],
 ) -> int:
-    """Compare tangents with differences; return how many elements were compared."""
+    """Compare tangents with differences; return the number of compared elements."""
 
     compared = 0
     rough = _rough(derived.run, arguments, tangents, derived.wrt, derived.of)
@@ -240,7 +240,7 @@ def _dual(
 
 
 def check_second(derived: Derived, arguments: Sequence[Array], seed: int = 1) -> Compared:
-    """Check the derivatives of the derivative that `Derived` has written for reverse mode."""
+    """Check the derivatives of the reverse-mode derivative that `Derived` has built."""
     random = np.random.default_rng(seed)
     outs = derived.run(arguments)
     cotangents = [np.asarray(random.uniform(-1, 1, np.shape(outs[k]))) for k in derived.of]

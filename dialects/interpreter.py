@@ -1,8 +1,8 @@
-"""Run a module of any level in NumPy, op by op: the oracle every pass is checked against.
+"""Run a module of any level in NumPy, op by op: the oracle that every pass is checked against.
 
-An op computes by its `evaluate` rule where it has one (ops with regions, calls, buffers), else by
-its `reference` rule, else by its `decomposition`. Tensors, vectors and memrefs are arrays,
-`index` and scalars NumPy scalars; a memref is an array shared by all its views.
+An op is computed by its `evaluate` rule if it has one (ops with regions, calls, buffers), else by
+its `reference` rule, else by its `decomposition`. Tensors, vectors and memrefs are arrays, `index`
+and scalars NumPy scalars; a memref is an array shared by all its views.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects import readings
 
 Value: TypeAlias = Any
-"""What a value of the program is at run time: a NumPy array or a NumPy scalar."""
+"""The run-time value of an SSA value: a NumPy array or a NumPy scalar."""
 
 evaluate: RuleTable[Callable[[Interpreter, Any, Sequence[Value]], Sequence[Value]]] = RuleTable(
     "evaluate"
 )
-"""``(interpreter, op, operands) -> results``, for ops that need more than their operands."""
+"""``(interpreter, op, operands) -> results``, for ops that need more than operand values."""
 
 
 class Exhausted(Exception):
-    """The program ran longer than it was allowed to."""
+    """The program exceeded its limit of evaluated ops."""
 
 
 Meaning: TypeAlias = Callable[[Sequence[Value]], Sequence[Value]]
-"""What an op makes of its operands."""
+"""The function that an op computes."""
 
 _ARRAYS = (np.generic, np.ndarray)
 
@@ -51,12 +51,12 @@ class _Values(dict[SSAValue, Value]):
 
 
 ELEMENTS = 4096
-"""Numbers that NumPy computes in the time that one op takes: about 5 us."""
+"""Numbers that NumPy computes in the time of one evaluated op: about 5 us."""
 
 
 @dataclass
 class _Plan:
-    """A block, read once: its ops with what they take and give, and what it hands on."""
+    """The cached form of a block: its ops with operands and results, and its terminator's."""
 
     constants: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
     steps: list[tuple[Operation, tuple[SSAValue, ...], tuple[SSAValue, ...], Meaning]] = field(
@@ -67,37 +67,37 @@ class _Plan:
 
 @dataclass
 class Interpreter:
-    """Evaluates ops of one module; ``resources`` are the named weights beside it."""
+    """Evaluates the ops of one module; ``resources`` are its named weights."""
 
     module: ModuleOp
     resources: Mapping[str, Any] = field(default_factory=dict[str, Any])
     fuel: int | None = None
-    """How many more ops may be evaluated before `Exhausted` is raised; None is no limit.
+    """The number of further ops that may be evaluated before `Exhausted`; None for no limit.
 
-    An op on large arrays counts as many: see `ELEMENTS`.
+    An op on large arrays counts as several: see `ELEMENTS`.
     """
     effects: list[tuple[Operation, Sequence[Value]]] | None = None
-    """Collects what ops do whose only meaning is an effect, which no rule tells; None refuses."""
+    """Collects ops without a rule whose only meaning is an effect; None refuses them."""
     watch: Callable[[Operation, Sequence[Value], Sequence[Value]], None] | None = None
-    """Is told of each op of a block that was evaluated, with its operands and results."""
+    """Called for each evaluated op of a block, with its operands and results."""
     loop_indices: list[Sequence[Value]] = field(default_factory=list[Sequence[Value]], init=False)
     """The loop indices of each linalg.generic being run, innermost last."""
     _values: _Values = field(default_factory=lambda: _Values(), init=False)
-    """What the values of the function being run are at present."""
+    """The current values of the function being run."""
     _plans: dict[Block, _Plan] = field(default_factory=dict[Block, "_Plan"], init=False)
-    """The blocks run in this call and all within it."""
+    """The plans of the blocks run in this call, including nested calls."""
     _depth: int = field(default=0, init=False)
 
     def call(self, name: str, arguments: Sequence[Value]) -> tuple[Value, ...]:
         """Call the function or kernel ``name``; arguments and results are arrays.
 
-        ValueError where their sizes are not what the function wants.
+        ValueError if their sizes violate the function's conditions.
         """
         callee = SymbolTable.lookup_symbol(self.module, name)
         if callee is None:
             raise LookupError(f"no function @{name} in the module")
         if not self._depth:
-            self._plans = {}  # a pass may have changed what was run before
+            self._plans = {}  # a pass may have changed blocks since the last call
             import_module("stepwell.dialects.checks").check_call(callee, arguments)
         outer, self._values = self._values, _Values()
         self._depth += 1
@@ -109,7 +109,7 @@ class Interpreter:
             self._depth -= 1
 
     def run(self, region: Region, arguments: Sequence[Value]) -> tuple[Value, ...]:
-        """Run a region of one block; return what its terminator hands on."""
+        """Run a region of one block; return its terminator's operands."""
         return self.run_block(region.block, arguments)
 
     def run_block(self, block: Block, arguments: Sequence[Value]) -> tuple[Value, ...]:
@@ -137,7 +137,7 @@ class Interpreter:
         wanted: Sequence[SSAValue],
         but: Container[Operation],
     ) -> list[Value]:
-        """Run ``block`` without some of its ops; return values in it that do not need these."""
+        """Run ``block`` without the ops ``but``; return values that do not depend on these."""
         values = self._values
         values.update(arguments)
         for op in block.ops:
@@ -151,7 +151,7 @@ class Interpreter:
     def _planned(self, block: Block) -> _Plan:
         plan = _Plan()
         for op in block.ops:
-            if op is block.last_op and op.has_trait(IsTerminator):  # unregistered ops say they are
+            if op is block.last_op and op.has_trait(IsTerminator):  # unregistered ops have it
                 plan.handed = tuple(op.operands)
                 break
             if not op.operands and len(op.results) == 1 and op.has_trait(ConstantLike):
@@ -163,7 +163,7 @@ class Interpreter:
         return plan
 
     def _meaning(self, op: Operation) -> Meaning:
-        """Return what `_evaluated` does for this op, with what can be known of it looked up."""
+        """Return `_evaluated` for this op, with all look-ups done in advance."""
         kind = type(op)
         if (rule := evaluate.get(kind)) is not None:
             return partial(rule, self, op)
@@ -205,31 +205,31 @@ class Interpreter:
         raise MissingRule(f"{op.name} has no reference rule yet; add one beside {kind.__name__}")
 
     def _by_parts(self, op: Operation, operands: Sequence[Value], parts: Any) -> tuple[Value, ...]:
-        """Evaluate the decomposition of ``op``, built in a block of its own."""
+        """Evaluate the decomposition of ``op``, built in its own block."""
         block = Block(arg_types=[v.type for v in op.operands])
         stand_in = op.clone(dict(zip(op.operands, block.args, strict=True)))
         block.add_op(stand_in)
         results = parts(Builder(InsertPoint.before(stand_in)), stand_in)
         given: dict[SSAValue, Value] = dict(zip(block.args, operands, strict=True))
         found = tuple(self.values_of(block, given, results, {stand_in}))
-        for each in block.ops:  # nobody else knows these: the next time they are others
+        for each in block.ops:  # these values are new in each evaluation and never read again
             for value in each.results:
                 self._values.pop(value, None)
         return found
 
 
 def _elements(op: Operation, operands: Sequence[Value]) -> int:
-    """Return about how many numbers an op computes, as far as its operands tell."""
+    """Return roughly how many numbers an op computes, estimated from its operands."""
     sizes = [each.size for each in operands if isinstance(each, np.ndarray)]
     if type(op) not in readings.products or len(sizes) < 2:
         return max(sizes, default=0)
     shape = op.results[0].type.get_shape()  # pyright: ignore
     result = max(sizes) if DYNAMIC in shape else math.prod(shape)
-    return math.isqrt(sizes[0] * sizes[1] * result)  # exact for a product of matrices
+    return math.isqrt(sizes[0] * sizes[1] * result)  # exact for a matrix product
 
 
 def _as_declared(result: Value, value: SSAValue) -> Value:
-    """Round to bf16 where the declared type says so; NumPy has no such type to do it itself."""
+    """Round to bf16 if the declared type is bf16, which NumPy lacks."""
     return round_to_bf16(np.asarray(result)) if _is_bf16(value) else result
 
 

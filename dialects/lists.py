@@ -1,7 +1,6 @@
-"""Read long lists of plain numbers at once: token by token, a million elements take a minute.
+"""Parse long lists of plain numbers at once: token by token, a million elements take a minute.
 
-What is found here is what xDSL's parser makes of the text; whatever is not plain, mistakes too, is
-left to it.
+The results equal those of xDSL's parser; it parses everything that is not plain, errors included.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 SHORTEST = 64
-"""Characters of a list that is worth it."""
+"""Length in characters below which a list is left to xDSL's parser."""
 _INTEGER = r"-?(?:0|[1-9]\d{0,17})"
 _FLOAT = r"-?\d{1,17}\.\d{1,17}(?:[eE][-+]?\d\d?)?"
 _TYPED = rf"({_FLOAT}|{_INTEGER})(?:\s*:\s*(i8|i16|i32|i64|index|f32|f64)\b)?"
@@ -45,7 +44,7 @@ Numbers: TypeAlias = list[int] | list[float]
 
 
 def attributes_at(text: str, position: int) -> tuple[Attribute, int] | None:
-    """Return the list of numbers at ``position``, ``[1, 2 : i32, 0.5]``, and where it ends."""
+    """Return the list of numbers at ``position``, ``[1, 2 : i32, 0.5]``, and its end."""
     if text.find("]", position, position + SHORTEST) >= 0:
         return None
     match = _ATTRIBUTES.match(text, position)
@@ -64,7 +63,7 @@ def attributes_at(text: str, position: int) -> tuple[Attribute, int] | None:
 
 
 def _number(text: str, kind: str) -> Attribute | None:
-    """Return a number as an attribute; None where the type is none for it."""
+    """Return a number as an attribute; None if the type does not fit it."""
     if "." in text:
         return FloatAttr(float(text), _FLOATS[kind or "f64"]) if kind in ("", *_FLOATS) else None
     integer = _INTEGERS.get(kind or "i64")
@@ -73,7 +72,7 @@ def _number(text: str, kind: str) -> Attribute | None:
 
 
 def _integer(value: int, kind: IntegerType | IndexType) -> Attribute:
-    """Make an attribute that has been found to be right: to verify it takes most of the time."""
+    """Build a valid attribute without its verifier, which would take most of the time."""
     number, made = object.__new__(IntAttr), object.__new__(IntegerAttr)
     object.__setattr__(number, "data", value)
     object.__setattr__(made, "value", number)
@@ -82,7 +81,7 @@ def _integer(value: int, kind: IntegerType | IndexType) -> Attribute:
 
 
 def _read(text: str) -> Any:
-    """Return the lists that JSON and MLIR write alike; None where they do not."""
+    """Return lists whose syntax is the same in JSON and MLIR; None for others."""
     if _NO_POINT.search(text) or _LARGE.search(text):
         return None
     try:
@@ -92,7 +91,7 @@ def _read(text: str) -> Any:
 
 
 def elements_at(text: str, position: int) -> tuple[list[int], Numbers, int] | None:
-    """Return shape and numbers of ``<[[1, 2], [3, 4]]> :``, and where it ends."""
+    """Return shape and numbers of ``<[[1, 2], [3, 4]]> :``, and its end."""
     match = _ELEMENTS.match(text, position)
     values: Any = None if match is None else _read(match[1])
     if match is None or values is None:
@@ -113,7 +112,7 @@ def elements_at(text: str, position: int) -> tuple[list[int], Numbers, int] | No
 
 
 def array_at(text: str, position: int) -> tuple[Any, Numbers, int] | None:
-    """Return type and numbers of ``<i32: 1, 2>``, and where it ends."""
+    """Return type and numbers of ``<i32: 1, 2>``, and its end."""
     match = _ARRAY.match(text, position)
     values: Any = None if match is None else _read(f"[{match[2]}]")
     if match is None or not values:
@@ -123,7 +122,7 @@ def array_at(text: str, position: int) -> tuple[Any, Numbers, int] | None:
 
 
 def fits(values: Numbers, kind: Any) -> bool:
-    """Whether all values are plainly numbers of a type."""
+    """Whether all values are plain numbers of a type and within its range."""
     kinds = {*map(type, values)}
     if isinstance(kind, AnyFloat):
         return kinds == {float}

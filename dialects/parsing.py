@@ -1,4 +1,4 @@
-"""Read textual IR: every op knows its line and column, every mistake is one clear diagnostic."""
+"""Read textual IR: every op gets its line and column, every error one clear diagnostic."""
 
 from __future__ import annotations
 
@@ -46,29 +46,29 @@ _T = r"tensor<[\w?]*>"
 _TENSOR = re.compile(_T, re.ASCII)
 _FUNCTION = re.compile(rf"\((?:{_T}(?:, {_T})*)?\) -> (?:{_T}|\({_T}(?:, {_T})*\))", re.ASCII)
 _LOCATION = re.compile(r'loc\("[^"\\\n]*":\d+:\d+\)', re.ASCII)
-"""Types and locations that a text repeats."""
+"""A location; types and locations that repeat are parsed once."""
 _OP_NAME = re.compile(r'(?:%[^=]*=\s*)?"?([\w.$]+)', re.ASCII)
-"""The beginning of an op, up to its name."""
+"""The beginning of an op through its name."""
 _UNEXPECTED = re.compile(r"unexpected attribute (.*)")
-"""What xDSL says of a type or attribute that an op cannot have."""
+"""xDSL's message for a type or attribute that an op cannot have."""
 _NO_CUSTOM_FORM = re.compile(r"Operation (\S+) does not have a custom format\.?")
 _SPLAT = re.compile(r"<\s*[-\w.+]+\s*>\s*:", re.ASCII)
 MOST_BYTES = 1 << 31
-"""Of a constant in a text; one value for all elements is held for each of them, too."""
+"""Maximum bytes of a constant in a text; a splat counts with all its elements."""
 _BLOB = re.compile(r"0[xX](?:[0-9a-fA-F]{2})+")
 _TOKEN = re.compile(
     r"^(un)?expected|expected$|could not parse|not registered|re-declaration", re.IGNORECASE
 )
-"""What xDSL says where the next token is wrong; all else is about what it has just read."""
+"""xDSL's messages about the next token; all others are about the text before it."""
 
 _DECIMAL = re.compile(r"-?[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?)?")
 _WIDTH = re.compile(r"[su]?i(\d+)", re.ASCII)
 WIDEST = 2**24 - 1
-"""The most bits of an integer's type, as in MLIR."""
+"""The maximum width in bits of an integer type, as in MLIR."""
 
 
 class Source:
-    """A text, or the part of a file that begins at ``first_line``, by line and column."""
+    """A text, or the part of a file that begins at ``first_line``; gives lines and columns."""
 
     def __init__(self, text: str, name: str, first_line: int) -> None:
         self.text = text
@@ -77,16 +77,16 @@ class Source:
         self._line_starts = [0, *accumulate(len(row) for row in text.splitlines(keepends=True))]
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Return line and column, from 1, of a character of the text."""
+        """Return line and column, from 1, of an offset in the text."""
         row = bisect_right(self._line_starts, offset) - 1
         return row + self._first_line, offset - self._line_starts[row] + 1
 
     def fail(self, message: str, span: Any, help: str = "") -> NoReturn:
-        """Stop with an error at ``span``."""
+        """Raise an error at ``span``."""
         raise CompileError(Diagnostic("error", message, self.place(span), help=help))
 
     def place(self, span: Any) -> Place:
-        """Return a span as a place; at most the rest of its line."""
+        """Return a span as a place, cut at the end of its line."""
         line, column = self.position(span.start)
         stop = self.text.find("\n", span.start)
         width = min(span.end, stop if stop >= 0 else len(self.text)) - span.start
@@ -94,7 +94,7 @@ class Source:
 
 
 class LocatedParser(CompletedParser):
-    """xDSL's parser, which also notes where each op and each undefined value stands."""
+    """xDSL's parser, which also records the location of each op and each undefined value."""
 
     def __init__(self, ctx: Context, source: Source) -> None:
         super().__init__(ctx, "", source.name)
@@ -108,13 +108,13 @@ class LocatedParser(CompletedParser):
         self._generic: Operation | None = None
 
     def parse_operation(self) -> Operation:
-        """Parse one op and give it its own position unless its text says another."""
+        """Parse one op and set its location, unless its text gives another one."""
         start = self._current_token.span.start
         try:
             op = super().parse_operation()
         except (ParseError, CompileError, RecursionError):
             raise
-        except Exception as error:  # a parser that stumbles has met what it did not think of
+        except Exception as error:  # a parser failed on input that it does not handle
             self._refuse_op(start, error)
         if op.regions and op is not self._generic:
             end_implicitly(op)
@@ -127,7 +127,7 @@ class LocatedParser(CompletedParser):
         return op
 
     def _parse_generic_operation(self, op_type: Any) -> Operation:
-        """Parse as xDSL does; properties by MLIR's names."""
+        """Parse as xDSL does, but with MLIR's names of properties."""
         kind = op_type.kind if isinstance(op_type, _Read) else op_type
         op = self._generic = super()._parse_generic_operation(kind)
         if (respelled := RESPELLED.get(op.name)) is not None:
@@ -136,10 +136,10 @@ class LocatedParser(CompletedParser):
         return op
 
     def _check_names(self, op: Operation, start: int) -> None:
-        """Refuse an attribute that is meant as a property and misspelt.
+        """Refuse an attribute that is a misspelt property.
 
-        Any op may have further attributes. One that is like a property which is not there is none
-        of them; of upstream ops, where xDSL may lack a property, it must be very like it.
+        Any op may have discardable attributes. One whose name resembles a missing property is
+        refused; for upstream ops, where xDSL may lack a property, only if it is very similar.
         """
         known = _property_names(type(op))
         if known is None or (known.issuperset(op.attributes) and known.issuperset(op.properties)):
@@ -155,7 +155,7 @@ class LocatedParser(CompletedParser):
                 self.source.fail(f"'{op.name}' has no property '{name}'", span, help)
 
     def parse_optional_attribute(self) -> Any:
-        """Parse as xDSL does; what is wrong with an attribute is told where that stands."""
+        """Parse as xDSL does, but report errors at the attribute."""
         start = self._current_token.span.start
         if self._current_token.kind is MLIRTokenKind.L_SQUARE:
             found = attributes_at(self.source.text, start)
@@ -173,7 +173,7 @@ class LocatedParser(CompletedParser):
         return found
 
     def _check_exact(self, number: FloatAttr[Any], start: int) -> None:
-        """Refuse a number of more digits than xDSL holds: it has 53 bits for each."""
+        """Refuse a number that f64, in which xDSL stores all floats, cannot represent."""
         match = _DECIMAL.match(self.source.text, start)
         if match is None or Decimal(match[0]) != Decimal(number.value.data):
             here = Span(start, match.end() if match else start + 1, self.here.input)
@@ -181,7 +181,7 @@ class LocatedParser(CompletedParser):
             self.source.fail(said, here)
 
     def _refuse_part(self, start: int, error: Exception) -> NoReturn:
-        """Stop at the attribute or type that begins at ``start``, if it is what is wrong."""
+        """Raise an error at the attribute or type that begins at ``start``."""
         if isinstance(error, CompileError | RecursionError):
             raise error
         if isinstance(error, ParseError) and self._is_about_the_token(error):
@@ -190,7 +190,7 @@ class LocatedParser(CompletedParser):
         raise self._refused(start, said) from error
 
     def parse_dense_int_or_fp_elements_attr(self, type: Any) -> Any:
-        """Parse as xDSL does; one value for all elements without a list of them all."""
+        """Parse as xDSL does, but expand a splat without a list of its elements."""
         if type is None and (found := self._long_dense()) is not None:
             return found
         if type is not None or _SPLAT.match(self.source.text, self.pos) is None:
@@ -206,7 +206,7 @@ class LocatedParser(CompletedParser):
         return DenseIntOrFPElementsAttr(type, BytesAttr(value.data.data * prod(type.get_shape())))
 
     def _long_dense(self) -> Any:
-        """Return a dense attribute of many plain numbers; None, and nothing read, if it is none."""
+        """Return a dense attribute of many plain numbers, or None with no input consumed."""
         start = self.pos
         if (found := elements_at(self.source.text, start)) is None:
             return None
@@ -235,17 +235,17 @@ class LocatedParser(CompletedParser):
         return found
 
     def _is_about_the_token(self, error: ParseError) -> bool:
-        """Whether an error is about the text where it is placed, or about what came before it."""
+        """Whether an error is about the current token, not about the text before it."""
         return error.span.start != self.here.start or bool(_TOKEN.search(error.msg))
 
     def _refused(self, start: int, message: str) -> CompileError:
-        """Return an error about the text from ``start`` to where the parser is."""
+        """Return an error about the text from ``start`` to the current position."""
         end = self._end_before_here(start)
         whole = type(self.here)(start, max(end, start + 1), self.here.input)
         return CompileError(Diagnostic("error", message, self.source.place(whole)))
 
     def _refuse_op(self, start: int, error: Exception) -> NoReturn:
-        """Stop at the op that begins at ``start``, or at what the error names in it."""
+        """Raise an error at the op that begins at ``start``, or at the part the error names."""
         said, end = in_words(error), self._end_before_here(start)
         match = _OP_NAME.match(self.source.text, start)
         first, last = match.span(1) if match else (start, start + 1)
@@ -259,19 +259,19 @@ class LocatedParser(CompletedParser):
         raise CompileError(Diagnostic("error", f"'{name}': {said}", where)) from error
 
     def _end_before_here(self, start: int) -> int:
-        """Return where the last token ends that has been read since ``start``."""
+        """Return the end of the last token read since ``start``."""
         here, end = self.here.start, start
         lexer = QuickLexer(self.here.input)
         lexer.pos = start
         try:
             while (token := lexer.lex()).span.end <= here and token.kind != MLIRTokenKind.EOF:
                 end = token.span.end
-        except ParseError:  # it is told already
+        except ParseError:  # already reported
             pass
         return end
 
     def parse_optional_type(self) -> Any:
-        """Parse as xDSL does, a tensor's type that was read before by its text alone."""
+        """Parse as xDSL does, but look up a tensor type whose text was read before."""
         start = self._current_token.span.start
         try:
             return self._known(_TENSOR, super().parse_optional_type)
@@ -279,15 +279,15 @@ class LocatedParser(CompletedParser):
             self._refuse_part(start, error)
 
     def parse_optional_function_type(self) -> Any:
-        """Parse as xDSL does, a type that was read before by its text alone."""
+        """Parse as xDSL does, but look up a type whose text was read before."""
         return self._known(_FUNCTION, super().parse_optional_function_type)
 
     def parse_optional_location(self) -> Any:
-        """Parse as xDSL does, a location that was read before by its text alone."""
+        """Parse as xDSL does, but look up a location whose text was read before."""
         return self._known(_LOCATION, super().parse_optional_location)
 
     def _parse_optional_integer_or_float_type(self) -> Any:
-        """Parse as xDSL does; an integer no wider than MLIR has any."""
+        """Parse as xDSL does, but limit the width of integers as MLIR does."""
         width = _WIDTH.match(self.source.text, self._current_token.span.start)
         if width is not None and (len(width[1]) > 8 or int(width[1]) > WIDEST):
             wide = f"an integer of {width[1][:20]} bits"
@@ -295,7 +295,7 @@ class LocatedParser(CompletedParser):
         return super()._parse_optional_integer_or_float_type()
 
     def _known(self, pattern: re.Pattern[str], parse: Callable[[], Any]) -> Any:
-        """Return what the text here meant before; where it is new, parse it and note that."""
+        """Return the cached result for this text, or parse it and cache the result."""
         match = pattern.match(self.source.text, self._current_token.span.start)
         if match is None:
             return parse()
@@ -309,16 +309,16 @@ class LocatedParser(CompletedParser):
 
     @property
     def here(self) -> Any:
-        """The span the parser is looking at."""
+        """The span of the current token."""
         return self._current_token.span
 
     @property
     def at_end(self) -> bool:
-        """Whether all of the text has been read."""
+        """Whether the whole text has been read."""
         return self._current_token.kind == MLIRTokenKind.EOF
 
     def resolve_operand(self, operand: UnresolvedOperand, type: Any) -> SSAValue[Any]:
-        """Resolve as xDSL does, and note the first use of what is not defined yet."""
+        """Resolve as xDSL does, and record the first use of an undefined value."""
         name = operand.operand_name
         if name not in self.ssa_values:
             self._uses.setdefault(name, operand.span)
@@ -353,7 +353,7 @@ class LocatedParser(CompletedParser):
         self.source.fail("external_resources cannot be read, only dialect_resources", self.here)
 
     def check_all_defined(self) -> None:
-        """Complain at the first use of a value that nothing defines."""
+        """Raise an error at the first use of a value that is never defined."""
         for name, span in self._uses.items():
             if name in self.forward_ssa_references:
                 help = did_you_mean(f"%{name}", [f"%{known}" for known in self._definitions])
@@ -383,19 +383,19 @@ class LocatedParser(CompletedParser):
 
 
 READERS: dict[str, Callable[[Any, Any], Operation]] = {}
-"""Custom syntax, by the op's name, that xDSL's own class does not read, or not as MLIR does.
-A function gets the class and the parser."""
+"""Parsers of custom syntax, by op name, for ops whose xDSL class has none or deviates from MLIR.
+A function takes the class and the parser."""
 
 
 @dataclass(frozen=True)
 class _Read:
-    """Stands for the class of an op whose custom form a function of `READERS` reads."""
+    """A stand-in for an op's class whose custom syntax a function of `READERS` parses."""
 
     kind: type[Operation]
     read: Callable[[Any, Any], Operation]
 
     def parse(self, parser: Any) -> Operation:
-        """Read the custom form."""
+        """Parse the custom form."""
         return self.read(self.kind, parser)
 
     def dialect_name(self) -> str:
@@ -404,7 +404,7 @@ class _Read:
 
 
 def _put_in_place(op: Operation) -> None:
-    """Make properties of attributes that are meant as such, whichever form they were read in."""
+    """Turn attributes that are declared as properties into properties."""
     known = _property_names(type(op))
     if known is None or known.isdisjoint(op.attributes):
         return
@@ -418,7 +418,7 @@ _SEGMENTS = frozenset({"operandSegmentSizes", "resultSegmentSizes"})
 
 @cache
 def _property_names(kind: type[Operation]) -> frozenset[str] | None:
-    """Return the names of an op's properties and attributes; None where nothing declares them."""
+    """Return the names of an op's properties and attributes; None if it declares none."""
     definition: Any = getattr(kind, "get_irdl_definition", None)
     if definition is None or issubclass(kind, UnregisteredOp | ModuleOp):
         return None
@@ -427,12 +427,12 @@ def _property_names(kind: type[Operation]) -> frozenset[str] | None:
 
 
 def is_upstream(kind: type[Operation]) -> bool:
-    """Whether an op's class is xDSL's, or ours for what xDSL lacks of MLIR's dialects."""
+    """Whether an op's class is xDSL's, or ours for an op of MLIR that xDSL lacks."""
     return kind.__module__.startswith(("xdsl.", "stepwell.dialects.upstream."))
 
 
 def parse_module(ctx: Context, text: str, name: str, first_line: int = 1) -> ModuleOp:
-    """Parse the text of a module; raise `CompileError` where it is wrong.
+    """Parse the text of a module; raise `CompileError` if it is invalid.
 
     name : the file's name in locations and messages
     first_line : the line of the file at which ``text`` begins
@@ -464,15 +464,15 @@ def parse_module(ctx: Context, text: str, name: str, first_line: int = 1) -> Mod
             source.fail(f"'{match[1]}' is read in generic form only", span, help)
         said = error.msg.replace("{first_char}", text[error.span.start : error.span.start + 1])
         told = Diagnostic("error", sentence(said), source.place(error.span))
-        unknown = "registered" in error.msg  # an attribute or a type of nobody
+        unknown = "registered" in error.msg  # an attribute or type that no dialect defines
         raise CompileError(with_broken(told) if unknown else told) from None
-    except Exception as error:  # outside of every op: an alias, the metadata of the file
+    except Exception as error:  # outside of all ops: an alias or the file metadata
         here = parser.here if parser is not None else Span(0, 1, Input(text, name))
         raise CompileError(Diagnostic("error", in_words(error), source.place(here))) from error
 
 
 def _parse(parser: LocatedParser) -> ModuleOp:
-    """Parse; values that are nowhere defined are told at their first use."""
+    """Parse; report undefined values at their first use."""
     try:
         module = parser.parse_module()
     except ParseError as error:

@@ -1,7 +1,7 @@
-"""The readings every op of `nd` answers to, one rule table each.
+"""The readings of the ops of `nd`: one rule table each.
 
-A reading that an op lacks is a hole; `missing` lists them and a test keeps the list empty.
-`table.none(Op, because="...")` fills a hole with a reason; `table.later(Op)` owns up to one.
+`missing` lists the rules that an op lacks, and a test keeps that list empty.
+`table.none(Op, because="...")` gives a reason for having none; `table.later(Op)` defers the rule.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Array: TypeAlias = "NDArray[Any]"
 reference: RuleTable[Callable[[Any, Sequence[Array]], Array | Sequence[Array]]] = RuleTable(
     "reference"
 )
-"""``(op, operand arrays) -> result array, or one for each result``: what the op means, in NumPy.
+"""``(op, operand arrays) -> result array, or one for each result``: the meaning of the op in NumPy.
 
-Also what constant folding evaluates. bf16 comes as float32; results are rounded by the caller.
+Constant folding evaluates it too. bf16 is passed as float32; the caller rounds the results.
 """
 
 shape: RuleTable[Callable[[Any], Sequence[Attribute]]] = RuleTable("shape")
@@ -31,23 +31,23 @@ shape: RuleTable[Callable[[Any], Sequence[Attribute]]] = RuleTable("shape")
 Factor: TypeAlias = "Callable[[SSAValue], SSAValue] | None"
 
 partials: RuleTable[Callable[[Any, Any], Sequence[Factor]]] = RuleTable("partials")
-"""``(composer, op) -> for each operand, what multiplies a value by the derivative``, elementwise.
+"""``(composer, op) -> for each operand, a function that multiplies by the partial derivative``.
 
-None where the derivative is zero. Linear, and the same forward and backward: so one rule answers
-for cotangents and tangents.
+For elementwise ops; None if the derivative is zero. The functions are linear and the derivative
+diagonal, so one rule serves cotangents and tangents.
 """
 
 moves: RuleTable[Callable[[Any, Any, SSAValue], SSAValue]] = RuleTable("moves")
-"""``(composer, op, cotangent) -> cotangent of the first operand``, by moving elements alone.
+"""``(composer, op, cotangent) -> cotangent of the first operand``, for ops that move elements.
 
-It holds for elements of any type, so masks of cotangents go the same way.
+It works for elements of any type, so masks of cotangents use it too.
 """
 
 gradient: RuleTable[Callable[[Any, Any, Sequence[SSAValue | None]], None]] = RuleTable("gradient")
 """``(reverse, op, cotangents of the results)``: accumulates cotangents of operands (`Reverse`).
 
-Elementwise ops have ``partials`` instead, those that move elements ``moves``; what a composite
-decomposes into answers for it, where it has none of these.
+Elementwise ops have ``partials`` instead, ops that move elements ``moves``; a composite op without
+any of these is differentiated by its decomposition.
 """
 
 tangent: RuleTable[Callable[[Any, Any, Sequence[SSAValue | None]], Sequence[SSAValue | None]]] = (
@@ -55,45 +55,44 @@ tangent: RuleTable[Callable[[Any, Any, Sequence[SSAValue | None]], Sequence[SSAV
 )
 """``(composer, op, tangents of the operands) -> tangents of the results``, None where zero.
 
-Without one, the rule backward is transposed.
+Without a rule, the reverse-mode rule is transposed.
 """
 
 batching: RuleTable[Callable[[Any, Any], Sequence[SSAValue] | None]] = RuleTable("batching")
 """``(batch, op) -> results with a leading axis for the batch`` (`nd.batching.walk.Batch`).
 
-It is asked only where the op reads something that differs from example to example. A result of the
-type that it has for one example is one for all; None lets the op's decomposition answer. Ops that
-act on each element by themselves need no rule.
+Called only if the op has batched operands. A result with the type of the original one is not
+batched; None selects the op's decomposition. Ops that act on each element separately need no rule.
 """
 
 decomposition: RuleTable[Callable[[Builder, Any], Sequence[SSAValue]]] = RuleTable("decomposition")
 """``(builder, op) -> results`` by simpler ops of `nd`: the meaning of a composite op."""
 
 simplify: RuleTable[Callable[[Builder, Any], SSAValue | None]] = RuleTable("simplify")
-"""``(builder, op) -> the value its one result equals``, None where nothing simpler is known.
+"""``(builder, op) -> the value its one result equals``, None if nothing simpler is known.
 
-Exact always; what an op of constants is, `reference` tells. For rewrites of other forms attach
-canonicalization patterns to the class.
+Always exact; constant folding uses `reference`. For other rewrites attach canonicalization patterns
+to the class.
 """
 
 extents: RuleTable[Callable[[Any, Any], Sequence[Any]]] = RuleTable("extents")
-"""``(op, sizing) -> for each result the sizes of its axes``, or the number that an index is.
+"""``(op, sizing) -> for each result the sizes of its axes``, or the formula of an index.
 
-What its shape rule says of sizes known only at run time, and what must hold of them, as
-`dialects.sizing` wants it. What an op decomposes into answers for it; a base class may have a rule.
+The shape rule for sizes known only at run time, with the conditions on them, for
+`dialects.sizing`. The default is the op's decomposition; a base class may have a rule.
 """
 
 products: set[type[Operation]] = set()
-"""Ops that multiply elements of the first operand by those of the second wherever they meet."""
+"""Ops that multiply elements of the first operand by elements of the second, as contractions do."""
 
 REQUIRED: tuple[RuleTable[Any], ...] = (reference, shape, gradient, batching)
-"""The readings every op answers, says why not, or is known to answer later."""
+"""The readings that every op has, excludes with a reason, or defers."""
 
 
 def missing(ops: Sequence[type[Operation]]) -> list[str]:
-    """Return 'op: reading' for every hole in the op table that nobody has owned up to.
+    """Return 'op: reading' for every missing rule that is not deferred.
 
-    What a composite op decomposes into answers for it, save for its shape.
+    The decomposition of a composite op replaces its rules, except for its shape.
     """
     return [
         f"{op.name}: {table.reading}"

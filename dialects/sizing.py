@@ -1,8 +1,8 @@
-"""What every `?` of a function is, told by those of its arguments, and what must hold of them.
+"""Express every `?` of a function in terms of its arguments' `?`, and collect the conditions.
 
-An analysis of the graph floor. A call is let through exactly where the module would verify with
-that call's sizes written in place of every `?`: also in branches that the call would not take.
-What is not proved of all sizes is a `Check`; all are evaluated before anything runs.
+An analysis of the graph floor. A call is accepted exactly if the module would verify with the
+call's sizes in place of every `?`, including in branches that the call would not take. A condition
+that is not proved for all sizes becomes a `Check`; all checks are evaluated before anything runs.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from stepwell.dialects.types import dtype, place_of
 
 Shape: TypeAlias = tuple[Formula, ...]
 Words: TypeAlias = "Sequence[str | Formula]"
-"""What is said where a check fails: texts and the sizes they speak of."""
+"""The message of a failed check: texts and the sizes that they mention."""
 
 LIMIT = 1 << 47
-"""Bytes of an array that no process has: the address space of x86-64. Far below 2^63, so that sums
-of many such sizes, rounded up, stay below it."""
+"""Upper bound of an array's bytes: the address space of x86-64. No process has more memory. It is
+far below 2^63, so that sums of many such sizes, rounded up, do not overflow."""
 SLACK = 1 << 8
-"""An array of at most so many times the bytes of an argument is not checked against the limit."""
+"""An array of up to this multiple of an argument's bytes is not checked against `LIMIT`."""
 LONGEST = 10_000
-"""Letters of a formula beyond which a size counts as too complicated."""
+"""Length in characters beyond which the formula of a size is refused as too complicated."""
 SAID = 60
-"""Letters of a formula beyond which messages say only what it comes to."""
+"""Length in characters beyond which a message gives only a formula's value."""
 
 
 def sizing_of(function: func.FuncOp) -> Sizing | None:
-    """Return what is known of the sizes in ``function``, on the graph floor; None if all are.
+    """Return the sizes of ``function`` on the graph floor; None if it has no `?`.
 
-    `CompileError` where a size is computed in a way that is not known here.
+    Raise `CompileError` if a size is computed by an op without a rule.
     """
     if not _is_sized(function):
         return None
@@ -56,7 +56,7 @@ def sizing_of(function: func.FuncOp) -> Sizing | None:
 
 
 def _is_sized(function: func.FuncOp) -> bool:
-    """Whether any tensor has a `?`, or control flow calls what may have one."""
+    """Whether any tensor has a `?`, or there is a call, whose callee may have one."""
     return any(
         _is_dynamic(v.type) or isinstance(op, func.CallOp) or op.name == "nd.call"
         for op in function.walk()
@@ -71,28 +71,28 @@ def _is_dynamic(type: Any) -> bool:
 
 @dataclass
 class _Largest:
-    """The array with the most elements of those whose number is one product of unknown sizes."""
+    """The strictest check among arrays whose size is the same monomial of unknown sizes."""
 
     bound: int
     check: Check
 
 
 class Sizing:
-    """Walks a function: the sizes of its values, and what must hold of them."""
+    """A walk of a function that finds the sizes of its values and the conditions on them."""
 
     def __init__(self, function: func.FuncOp) -> None:
         self.source: Operation = function
-        """The op that words and locations speak of."""
+        """The op that messages and locations refer to."""
         self.checks: dict[str, Check] = {}
-        """By what they want, in order."""
+        """By the text of their condition, in order."""
         self.never: list[Check] = []
-        """Those that no sizes meet."""
+        """Checks that fail for all sizes."""
         self.hopeless: Diagnostic | None = None
-        """Says so of the first of these."""
+        """The error of the first of `never`."""
         self.pins: list[tuple[Operation, int, Shape, Shape]] = []
-        """What branches and loops hand on: the operand, the sizes wanted, and those it has."""
+        """Terminator operands of branches and loops: op, operand number, wanted and found sizes."""
         self.names: list[str] = []
-        """What each `?` of the arguments is called."""
+        """The name of each `?` of the arguments."""
         self._shapes: dict[SSAValue, Shape] = {}
         self._numbers: dict[SSAValue, Formula] = {}
         self._largest: dict[str, _Largest] = {}
@@ -111,18 +111,18 @@ class Sizing:
             self._know(product(shape))
 
     def _know(self, count: Formula) -> None:
-        """Note an argument of ``count`` elements: memory of that size exists."""
+        """Record that an argument has ``count`` elements: memory of that size exists."""
         if len(count.terms) == 1 and count.number is None:
             ((monomial, factor),) = count.terms
             key = Formula(((monomial, 1),)).key
             self._given[key] = max(self._given.get(key, 0), factor)
 
     def finished(self) -> list[Check]:
-        """Return the checks, those of agreeing sizes before those of sizes that are too large."""
+        """Return the checks; those of equal sizes come before those of too large arrays."""
         largest = (each.check for each in self._largest.values())
         return [*self.never, *self.checks.values(), *largest]
 
-    # -- what values are
+    # -- sizes of values
 
     def shape(self, value: SSAValue) -> Shape:
         """Return the sizes of a tensor."""
@@ -133,7 +133,7 @@ class Sizing:
         return tuple(Formula.of(n) for n in static)
 
     def number(self, value: SSAValue) -> Formula:
-        """Return what an index is."""
+        """Return the formula of an index value."""
         if (known := self._numbers.get(value)) is not None:
             return known
         owner = value.owner
@@ -144,25 +144,25 @@ class Sizing:
         )
 
     def fail(self, message: str, help: str = "") -> NoReturn:
-        """Stop with an error at the op being looked at."""
+        """Raise an error at the current op."""
         raise CompileError(Diagnostic("error", message, place_of(self.source), help=help))
 
-    # -- what must hold
+    # -- conditions
 
     def equal(self, a: Formula, b: Formula, words: Words) -> None:
-        """Want two sizes to be one; ``words`` say that they are not."""
+        """Require two sizes to be equal; ``words`` is the message if they are not."""
         if (apart := (a - b).number) != 0:
             self.require(["==", a.tree(), b.tree()] if apart is None else 0, words)
 
     def at_least(self, a: Formula, b: Formula, words: Words) -> None:
-        """Want ``a`` to be no less than ``b``."""
+        """Require ``a`` to be at least ``b``."""
         low, high = (a - b).bounds()
         if low is None or low < 0:
             never = high is not None and high < 0
             self.require(0 if never else [">=", a.tree(), b.tree()], words)
 
     def require(self, condition: Tree, words: Words) -> None:
-        """Want a condition to hold."""
+        """Require a condition."""
         if not condition:
             self.never.append(self._check(condition, words))
             if self.hopeless is None:
@@ -172,12 +172,12 @@ class Sizing:
             self.checks[key] = self._check(condition, words)
 
     def pin(self, op: Operation | None, number: int, wanted: Shape, found: Shape) -> None:
-        """Note that an operand is checked, not proved, to have the sizes that are wanted."""
+        """Record that an operand's sizes are checked, not proved, to be the wanted ones."""
         if op is not None and wanted != found:
             self.pins.append((op, number, wanted, found))
 
     def same_shapes(self, first: SSAValue, *others: SSAValue) -> Shape:
-        """Want tensors to have one shape, and return it."""
+        """Require tensors to have the same shape, and return it."""
         shape = self.shape(first)
         for other in others:
             for axis, (a, b) in enumerate(zip(shape, self.shape(other), strict=True)):
@@ -187,7 +187,7 @@ class Sizing:
     def same_size(
         self, a: Formula, b: Formula, x: SSAValue, axis: int, y: SSAValue, other: int
     ) -> None:
-        """Want an axis of ``x`` and one of ``y``, which are ``a`` and ``b`` long, to agree."""
+        """Require axis ``axis`` of ``x``, of size ``a``, to agree with ``other`` of ``y``."""
         first, second = f"axis {axis} of {named(x)}", f"axis {other} of {named(y)}"
         if first == second:
             second = f"axis {other} of another {named(y)}"
@@ -216,12 +216,12 @@ class Sizing:
     # -- walking
 
     def block(self, block: Block) -> None:
-        """Look at every op of a block."""
+        """Visit every op of a block."""
         for op in block.ops:
             self.visit(op)
 
     def visit(self, op: Operation) -> None:
-        """Find the sizes of what ``op`` gives, and what it wants of sizes."""
+        """Compute the sizes of the results of ``op`` and collect its conditions."""
         if (rule := _ARITH.get(type(op))) is not None:
             with suppress(KeyError):
                 self._numbers[op.results[0]] = self._bounded(rule(self._numbers, op))
@@ -245,7 +245,7 @@ class Sizing:
 
     @contextmanager
     def speaking_of(self, op: Operation) -> Any:
-        """Let words and locations speak of ``op``; of a composite, where it is inside of one."""
+        """Attribute messages and locations to ``op``, or to the composite that contains it."""
         outer = self.source
         if _in_function(op):
             self.source = op
@@ -267,7 +267,7 @@ class Sizing:
                 self._shapes[result] = self._promised(result, found)
 
     def _promised(self, result: SSAValue, shape: Shape) -> Shape:
-        """Return the sizes of a result; check those that its type states, and that all can be."""
+        """Return the sizes of a result; check its static sizes and that none is negative."""
         static = _sizes(result)
         known: list[Formula] = []
         for axis, (n, size) in enumerate(zip(static, shape, strict=True)):
@@ -284,16 +284,16 @@ class Sizing:
         return tuple(known)
 
     def _not_too_large(self, result: SSAValue, shape: Shape) -> None:
-        """Want an array to have fewer bytes than an address space."""
+        """Require an array to have fewer bytes than an address space."""
         assert isinstance(result.type, TensorType)
         self._bound(result, shape, product(shape), dtype(result.type.element_type).bytes)
-        if len(shape) > 1:  # nothing is beside an axis of no element, however long others are
+        if len(shape) > 1:  # an empty axis makes the product zero, however large the others are
             for size in shape:
                 if not all(_is_small(*term) for term in size.terms):
                     self._bound(result, shape, size, 1)
 
     def _bound(self, result: SSAValue, shape: Shape, count: Formula, bytes: int) -> None:
-        """Want as many times so many bytes to be less than an address space."""
+        """Require ``count`` times ``bytes`` to be less than an address space."""
         if all(self._is_given(monomial, factor * bytes) for monomial, factor in count.terms):
             return
         factor = 1
@@ -317,14 +317,14 @@ class Sizing:
                 )
 
     def _is_given(self, monomial: Monomial, bytes: int) -> bool:
-        """Whether an argument takes about as many bytes, or these are few or taken off."""
+        """Whether the term is small, non-positive or close to the size of an argument."""
         if any((atom.bounds()[0] or -1) < 0 for atom in monomial if atom.operands):
             return False
         key = Formula(((monomial, 1),)).key
         return bytes <= (self._given.get(key, 0) * SLACK if monomial else LIMIT // SLACK)
 
     def _by_parts(self, op: Operation, parts: Any) -> Sequence[Any]:
-        """Return what the decomposition of ``op``, built in a block of its own, tells."""
+        """Return the sizes that the decomposition of ``op``, built in its own block, gives."""
         block = Block(arg_types=[v.type for v in op.operands])
         for was, now in zip(op.operands, block.args, strict=True):
             now.name_hint = was.name_hint
@@ -338,21 +338,21 @@ class Sizing:
         return [self.shape(v) for v in results]
 
     def _hand(self, value: SSAValue, to: SSAValue) -> None:
-        """Let ``to`` be ``value``."""
+        """Copy the sizes of ``value`` to ``to``."""
         if isinstance(value.type, TensorType):
             self._shapes[to] = self.shape(value)
         elif value in self._numbers:
             self._numbers[to] = self._numbers[value]
 
     def region(self, block: Block, shapes: Sequence[Shape]) -> Sequence[SSAValue]:
-        """Look at a region whose arguments have these shapes; return what it hands on."""
+        """Visit a region whose arguments have ``shapes``; return its terminator's operands."""
         self._shapes.update(zip(block.args, shapes, strict=True))
         self.block(block)
         last = block.last_op
         return () if last is None else last.operands
 
     def called(self, op: Operation, name: str) -> Sequence[Any]:
-        """Look at a function of the module with the operands of a call; return what it gives."""
+        """Visit the callee with the operands of a call; return the sizes of its results."""
         callee = SymbolTable.lookup_symbol(op, name)
         if not isinstance(callee, func.FuncOp) or not callee.body.blocks:
             self.fail(f"the sizes of what @{name} returns are not known")
@@ -373,7 +373,7 @@ class Sizing:
 
 
 def named(value: SSAValue) -> str:
-    """Return what messages call a value."""
+    """Return the name of a value in messages."""
     if value.name_hint is not None:
         return f"%{value.name_hint}"
     if isinstance(value, BlockArgument):
@@ -386,14 +386,14 @@ def _sizes(value: SSAValue) -> tuple[int, ...]:
 
 
 def _is_small(monomial: Monomial, factor: int) -> bool:
-    """Whether a term of a size is a number, or a few times a `?` of an argument."""
+    """Whether a term is a small number, or a small multiple of an argument's `?`."""
     if not monomial:
         return factor <= LIMIT // SLACK
     return len(monomial) == 1 and not monomial[0].operands and factor <= SLACK
 
 
 def _in_function(op: Operation) -> bool:
-    """Whether ``op`` is one of the program's, not one that a decomposition has made."""
+    """Whether ``op`` belongs to the program, not to a decomposition built by the analysis."""
     at = op.parent_op()
     while at is not None and not isinstance(at, func.FuncOp):
         at = at.parent_op()
@@ -402,7 +402,7 @@ def _in_function(op: Operation) -> bool:
 
 @cache
 def extents_of(kind: type[Operation]) -> Any:
-    """Return the rule of an op, or of a class it derives from."""
+    """Return the rule of an op's class or of a base class."""
     found = (readings.extents.get(each) for each in kind.__mro__)
     return next((rule for rule in found if rule is not None), None)
 
@@ -424,13 +424,13 @@ def _constant(numbers: Numbers, op: arith.ConstantOp) -> Formula:
 
 
 def _width(op: Operation) -> int:
-    """Return the bits of an integer result; 64 of an index."""
+    """Return the width in bits of an integer result; 64 for an index."""
     type = op.results[0].type
     return type.width.data if isinstance(type, IntegerType) else 64
 
 
 def _wrapped(op: Operation, result: Formula) -> Formula:
-    """Wrap an integer that is no index, as arith does."""
+    """Wrap an integer that is not an index, as arith does."""
     if isinstance(op.results[0].type, IndexType) or _width(op) == 1:
         return result
     return Formula.apply("wrap", result, Formula.of(_width(op)))
@@ -480,4 +480,4 @@ _ARITH: dict[type[Operation], Any] = {
     arith.ExtSIOp: _cast,
     arith.TruncIOp: _cast,
 }
-"""Ops of numbers that sizes are computed with."""
+"""The ops of index arithmetic that may compute sizes."""

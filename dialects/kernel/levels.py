@@ -1,4 +1,4 @@
-"""kernel.schedule: how a kernel's loops run, as a list of levels, the outermost one first."""
+"""kernel.schedule: how a kernel's loops run, as a list of levels, outermost first."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from xdsl.utils.exceptions import VerifyException
 
 PARALLEL, FOR, UNROLL, VECTOR = "parallel", "for", "unroll", "vector"
 GROUP, LANE = "group", "lane"
-"""Of devices: what groups of work-items take, and what the work-items of one take."""
+"""Kinds of levels on devices: distributed over work groups, and over the work items of one."""
 KINDS: Final = (PARALLEL, GROUP, LANE, FOR, UNROLL, VECTOR)
 OUTERMOST: Final = (PARALLEL, GROUP)
 MOST_STEP = 1 << 31
-"""Iterations of one step: as many as no array has that a kernel takes apart."""
+"""Maximum iterations of one step: no array that a kernel splits has more."""
 WIDEST = 256
-"""Lanes of a vector: more than any machine's."""
+"""Maximum lanes of a vector: more than any machine has."""
 WRITTEN_OUT = 256
-"""Iterations side by side: vectors or rows beyond any machine's registers."""
+"""Maximum unrolled iterations: vectors or rows beyond the registers of any machine."""
 MOST_LEVELS = 64
-"""Levels of one list: deeper nests than any kernel's, and short enough to be read."""
+"""Maximum levels of a list: deeper than the nest of any kernel, and still readable."""
 
 
 @dataclass(frozen=True)
 class Action:
-    """What is done at a level besides looping: ``pack 1 as dot``, ``grain 8``, ``prefetch 0``.
+    """A transformation at a level besides its loop: ``pack 1 as dot``, ``grain 8``, ``prefetch 0``.
 
-    number : of an operand of the op, or an amount; None where the action has none
-    detail : a word that says how, after ``as``; "" where there is none
+    number : of an operand of the op, or an amount; None if the action has none
+    detail : a variant, after ``as``; "" if there is none
     """
 
     name: str
@@ -41,7 +41,7 @@ class Action:
     detail: str = ""
 
     def __str__(self) -> str:
-        """Spell it as it is parsed."""
+        """Return the text that is parsed back to it."""
         number = "" if self.number is None else f" {self.number}"
         return f"{self.name}{number}{f' as {self.detail}' if self.detail else ''}"
 
@@ -54,15 +54,15 @@ ACTIONS: Final[dict[str, tuple[bool, tuple[str, ...]]]] = {
     "sum": (False, ("f32",)),
     "stage": (True, ()),
 }
-"""Of each action: whether a number follows, and the words that may follow after ``as``."""
+"""For each action: whether a number follows, and the words allowed after ``as``."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """Walk through loop ``d<loop>`` in steps.
+    """A loop level: runs through loop ``d<loop>`` in steps.
 
     step : iterations that one step of this level leaves to the levels inside of it
-    parts : instead of steps, into how many parts a sum is cut, whose results are added in order
+    parts : instead of steps, the number of parts of a reduction, whose results are added in order
     """
 
     kind: str
@@ -72,14 +72,14 @@ class Level:
     actions: tuple[Action, ...] = ()
 
     def __str__(self) -> str:
-        """Spell it as it is parsed."""
+        """Return the text that is parsed back to it."""
         by = f" by {self.step}" if self.step > 1 else ""
         into = f" into {self.parts}" if self.parts else ""
         actions = f" {{{', '.join(map(str, self.actions))}}}" if self.actions else ""
         return f"{self.kind} d{self.loop}{by}{into}{actions}"
 
     def doing(self, *actions: Action) -> Level:
-        """Return the level with further actions."""
+        """Return a copy with further actions."""
         return replace(self, actions=(*self.actions, *actions))
 
     def action(self, name: str) -> Action | None:
@@ -92,7 +92,7 @@ Levels = tuple[Level, ...]
 
 @dataclass(frozen=True)
 class Schedule:
-    """The levels that all ops of a kernel share, and further ones inside of them, op by op.
+    """The levels shared by all ops of a kernel, and further inner levels of single ops.
 
     ops : by number among the linalg.generic ops of the kernel
     """
@@ -101,18 +101,18 @@ class Schedule:
     ops: dict[int, Levels] = field(default_factory=dict[int, Levels])
 
     def __hash__(self) -> int:
-        """Hash what is compared."""
+        """Hash the fields that are compared."""
         return hash((self.levels, tuple(self.ops.items())))
 
     def __str__(self) -> str:
-        """Spell it as it is parsed."""
+        """Return the text that is parsed back to it."""
         lists = [_spelled(self.levels)] if self.levels or not self.ops else []
         lists += [f"op {number} {_spelled(levels)}" for number, levels in self.ops.items()]
         return ", ".join(lists)
 
     @property
     def has_groups(self) -> bool:
-        """Whether its loops are given to groups of work-items."""
+        """Whether its outer loops are distributed over work groups."""
         return bool(self.levels) and self.levels[0].kind == GROUP
 
     def of(self, op: int) -> Levels:
@@ -126,20 +126,20 @@ def _spelled(levels: Levels) -> str:
 
 @irdl_attr_definition
 class ScheduleAttr(Data[Schedule]):
-    """How the loops of a kernel run: ``#kernel.schedule<[parallel d0 by 66, for d1 by 64, ...]>``.
+    """The schedule of a kernel's loops: ``#kernel.schedule<[parallel d0 by 66, for d1 by 64]>``.
 
-    A level walks through a loop of the ops, ``dN`` as the maps call it, in steps; what is inside
-    of the level walks through one step. ``op N [...]`` gives further levels to one op.
+    A level runs through a loop of the ops, ``dN`` in their maps, in steps; the levels inside of it
+    run through one step. ``op N [...]`` gives further levels to one op.
 
-    * (C1) Steps are 1 or more, and less than the step of the level outside of the same loop; those
-      of unroll and vector divide it, what others leave over is covered by a shorter step.
+    * (C1) Steps are 1 or more, and less than the step of the enclosing level of the same loop;
+      those of unroll and vector divide it, others leave a shorter step for the remainder.
     * (C2) A vector is the innermost level of its loop; parallel levels, or those of groups, come
-      before all others. Lanes are those of groups.
-    * (C3) A level takes its loop in steps or in parts, not both; parts are of levels that are
-      parallel or of groups.
-    * (C4) No level is written twice: what has no effect is refused.
+      before all others. Lanes need levels of groups.
+    * (C3) A level has steps or parts, not both; only levels that are parallel or of groups have
+      parts.
+    * (C4) No level is redundant: one without effect is refused.
     * (C5) A vector has a power of two of iterations, up to 256; at most 256 iterations or vectors
-      stand side by side.
+      are unrolled.
     """
 
     name = "kernel.schedule"
@@ -192,7 +192,7 @@ def _check(levels: Levels, where: str) -> None:
 
 
 def _check_step(level: Level, outer: int | None, where: str) -> None:
-    """Check how far a level goes at a time, inside of one that goes ``outer`` iterations."""
+    """Check the step of a level inside of one with a step of ``outer`` iterations."""
     if not 1 <= level.step <= MOST_STEP:  # kernel_schedule_c1
         raise VerifyException(f"'{level}'{where}: a step is of 1 to {MOST_STEP} iterations")
     if level.kind == VECTOR and (level.step & (level.step - 1) or level.step > WIDEST):
@@ -212,7 +212,7 @@ def _check_step(level: Level, outer: int | None, where: str) -> None:
 
 
 def schedule_from(text: str) -> Schedule:
-    """Read a schedule that stands alone; ParseError or VerifyException where it is none.
+    """Parse a schedule that stands alone; ParseError or VerifyException if it is invalid.
 
     >>> print(schedule_from("[parallel d0 by 64, for d1]").levels[0].step)
     64
@@ -225,7 +225,7 @@ def schedule_from(text: str) -> Schedule:
 
 
 def parse_schedule(parser: AttrParser) -> Schedule:
-    """Parse lists of levels: that of the kernel, then those of ops."""
+    """Parse lists of levels: those of the kernel, then those of ops."""
     shared: Levels = ()
     ops: dict[int, Levels] = {}
     first = True

@@ -40,12 +40,12 @@ Pairs = tuple[Sequence[int], Sequence[int]]
 class ContractionOp(NdOp):
     """A sum of products of the elements of ``x`` and ``w``.
 
-    * (C1) ``x`` and ``w`` have one element type, a float or an integer of at least 8 bits.
-    * (C2) ``dtype``, if given, is of the same kind and at least as wide: products are formed and
-      summed in it, as in i8 by i8 to i32.
-    * f16 and bf16 are summed in f32 and rounded once; of bf16, elements and sums below 2^-126 in
-      magnitude may count as zero, as a machine's instructions have it. Integers wrap.
-    * A sum over nothing is 0.
+    * (C1) ``x`` and ``w`` have the same element type, a float or an integer of at least 8 bits.
+    * (C2) ``dtype``, if given, is of the same kind and at least as wide: products are computed and
+      accumulated in it, as in i8 by i8 to i32.
+    * f16 and bf16 are accumulated in f32 and rounded once; for bf16, elements and sums below 2^-126
+      in magnitude may count as zero, as some machine instructions do. Integers wrap.
+    * An empty sum is 0.
     """
 
     x = operand_def(TensorType)
@@ -87,7 +87,7 @@ class DotGeneralOp(ContractionOp):
     Axes of ``x`` and ``w`` are paired as batch or as contracted, the rest are free. The result
     has the batch axes, the free axes of ``x``, the free axes of ``w``.
 
-    * (C3) Axes are named once, and those paired have one size.
+    * (C3) Each axis is named at most once, and paired axes have the same size.
     """
 
     name = "nd.dot_general"
@@ -179,7 +179,7 @@ def _dot_general_shape(op: DotGeneralOp) -> Sequence[Attribute]:
 
 @reference(DotGeneralOp)
 def _dot_general_reference(op: DotGeneralOp, operands: Sequence[Array]) -> Array:
-    """Bring both to (batch, free, contracted) and sum the products in order of the last."""
+    """Bring both to (batch, free, contracted) and accumulate the products in row-major order."""
     x, w = _in_accumulator(op, operands)
     (bx, bw), (cx, cw) = op.batch, op.contract
     fx = shapes.free_axes(x.ndim, bx, cx)
@@ -198,7 +198,7 @@ def _size(x: Array, axes: Sequence[int]) -> int:
 
 
 def _in_accumulator(op: ContractionOp, operands: Sequence[Array]) -> Sequence[Array]:
-    """Return the operands in the type that sums are kept in."""
+    """Return the operands in the accumulator's type."""
     kept = dtype(op.element)
     numpy = np.dtype(np.float32) if kept.name in ("f16", "bf16") else kept.numpy
     return [np.asarray(x).astype(numpy) for x in operands]
@@ -210,12 +210,12 @@ def _rounded(op: ContractionOp, y: Array) -> Array:
 
 @irdl_op_definition
 class MatmulOp(ContractionOp, SpelledOp):
-    """Multiply matrices, ``x @ w`` of NumPy: the last axis of ``x`` with the last but one of ``w``.
+    """Multiply matrices as NumPy's ``x @ w``: the last axis of ``x``, the last but one of ``w``.
 
-    A vector stands for a row on the left and a column on the right, and its axis goes.
+    A vector is a row on the left and a column on the right; the result lacks that axis.
 
-    * (C3) Leading axes are batch axes: they are the same, or one operand has none. They are not
-      broadcast; nd.broadcast says so where it is meant.
+    * (C3) Leading axes are batch axes: they are equal, or one operand has none. They are not
+      broadcast implicitly; use nd.broadcast.
     """
 
     name = "nd.matmul"
@@ -236,11 +236,11 @@ def _matmul_shape(op: MatmulOp) -> Sequence[Attribute]:
 
 
 LARGE = 1 << 20
-"""A matrix of so many elements comes from the last cache or from memory, ..."""
+"""A matrix of at least this many elements is read from the last cache or from memory, ..."""
 WIDE = 512
-"""... which answers well where so many neighbours in a row are read together: half a page."""
+"""... which is fast where at least this many neighbours in a row are read together: half a page."""
 _PLAIN = {"strides": 1, "low": 0, "high": 0, "lhs_dilation": 1, "rhs_dilation": 1}
-"""What each number of a convolution's lists is where the list is not written."""
+"""The default of each entry of a convolution's lists."""
 
 
 @irdl_op_definition
@@ -249,25 +249,25 @@ class ConvolutionOp(ContractionOp, SpelledOp):
 
     ``y[n, o, p..] = sum(c, k..) x'[n, g*I + c, p*stride + k*rhs_dilation ..] * w[o, c, k..]``
     where ``I`` is the number of features of ``w``, ``g`` the group of ``o``, and ``x'`` is ``x``
-    with its elements ``lhs_dilation`` apart and ``low``, ``high`` zeros around. The window is not
-    flipped. Products with zeros between the elements need not be made: what these meet in the
-    window is taken to be finite. An infinity or NaN in ``x`` is seen by every place whose window
-    has it; of f32 and windows of 3x3 (Winograd's algorithm), places up to 3 from it may become NaN,
-    and where such a window is what a sum over all places gives (a gradient), all of it may.
+    with its elements ``lhs_dilation`` apart and padded by ``low`` and ``high`` zeros. The window is
+    not flipped. Products with the zeros between elements may be omitted: the elements of ``w`` that
+    meet them are assumed finite. An infinity or NaN in ``x`` reaches every position whose window
+    contains it; for f32 and windows of 3x3 (Winograd's algorithm), positions up to 3 away may
+    become NaN, and all of the result if that 3x3 window is a sum over all positions (a gradient).
 
-    ``x_layout`` names the axis of ``x`` that is the batch, then the one of the features, then the
-    spatial ones; ``y_layout`` the same of ``y``; ``w_layout`` output features, input features,
-    spatial. All are 0, 1, 2, ... where not given: NCHW and OIHW. A transposed convolution
-    is one with ``lhs_dilation`` above 1.
+    ``x_layout`` lists the batch axis of ``x``, then its feature axis, then its spatial axes;
+    ``y_layout`` does the same for ``y``; ``w_layout`` lists output features, input features,
+    spatial axes. The default is 0, 1, 2, ...: NCHW and OIHW. A transposed convolution is one with
+    ``lhs_dilation`` above 1.
 
-    ``batch_groups`` cuts the batch in so many groups, of which group ``h`` of the output features
-    sees group ``h``: ``y[n, o, p..] = sum(c, k..) x'[h*N + n, c, ..] * w[o, c, k..]`` for ``N``
-    images in a group. It is what the gradient of filters in groups is.
+    ``batch_groups`` splits the batch into this many groups; group ``h`` of the output features uses
+    group ``h``: ``y[n, o, p..] = sum(c, k..) x'[h*N + n, c, ..] * w[o, c, k..]`` for ``N`` images
+    in a group. The gradient of the filters of a grouped convolution has this form.
 
-    * (C3) ``x`` and ``w`` have one rank of at least 2, and layouts name each axis once.
+    * (C3) ``x`` and ``w`` have the same rank of at least 2, and layouts name each axis once.
     * (C4) Strides and dilations are at least 1, padding at least 0, one number per spatial axis.
     * (C5) Groups divide the output features; ``x`` has groups times the input features of ``w``.
-    * (C6) Batch groups divide the batch and the output features, where there are no other groups.
+    * (C6) Batch groups divide the batch and the output features, and exclude other groups.
     """
 
     name = "nd.convolution"
@@ -305,7 +305,7 @@ class ConvolutionOp(ContractionOp, SpelledOp):
 
     @classmethod
     def complete(cls, fields: dict[str, Attribute], rank: int) -> dict[str, Attribute]:
-        """Return ``fields`` with the defaults of those that are not there."""
+        """Return ``fields`` with defaults for missing ones."""
         natural = axes_attr(range(rank))
         defaults: dict[str, Attribute] = {
             **{k: axes_attr((n,) * (rank - 2)) for k, n in _PLAIN.items()},
@@ -319,17 +319,17 @@ class ConvolutionOp(ContractionOp, SpelledOp):
 
     @property
     def how(self) -> tuple[shapes.Window, int, shapes.Layout]:
-        """How the window moves, the number of groups, and which axis is what."""
+        """The geometry of the window, the number of groups, and the layout of axes."""
         return _how(self.w, self.properties)
 
     @property
     def parts(self) -> int:
-        """In how many groups the batch is cut."""
+        """The number of groups of the batch."""
         return self.batch_groups.value.data
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parse the op and fill in what was not written."""
+        """Parse the op and fill in defaults."""
         op = super().parse(parser)
         op.properties = cls.complete(op.properties, len(shape_of(op.x)))
         return op
@@ -364,7 +364,7 @@ def _convolution_shape(op: ConvolutionOp) -> Sequence[Attribute]:
 
 @reference(ConvolutionOp)
 def _convolution_reference(op: ConvolutionOp, operands: Sequence[Array]) -> Array:
-    """Sum over input features, then over the window, all places at once."""
+    """Sum over input features, then over the window, all positions at once."""
     x, w = _in_accumulator(op, operands)
     window, groups, layout = op.how
     x, w = _spread(x.transpose(layout.x), window), w.transpose(layout.w)
@@ -411,9 +411,9 @@ def _spread(x: Array, window: shapes.Window) -> Array:
 
 @decomposition(MatmulOp)
 def _matmul_decomposition(builder: Builder, op: MatmulOp) -> Sequence[SSAValue]:
-    """Name the axes that are contracted, batch axes first.
+    """Write the product as nd.dot_general, batch axes first.
 
-    Where only the right operand has batch axes, they come out after the rows and are moved.
+    If only the right operand has batch axes, they come after the rows and are transposed.
     """
     if (product := _of_row(builder, op)) is not None:
         return (product,)
@@ -429,10 +429,10 @@ def _matmul_decomposition(builder: Builder, op: MatmulOp) -> Sequence[SSAValue]:
 
 
 def _of_row(builder: Builder, op: MatmulOp) -> SSAValue | None:
-    """Return a vector times a large matrix as a product of a row; None where it is no such one.
+    """Return a vector times a large matrix as the product of a row; None if it is no such product.
 
-    A product of a row reads long stretches of some rows of the matrix at a time. A transposed
-    matrix times a vector is such a one of the matrix as it lies.
+    The product of a row reads long contiguous parts of a few rows of the matrix at a time. A
+    transposed matrix times a vector is the product of a row with the untransposed matrix.
     """
     vector, matrix = op.x, op.w
     if len(shape_of(matrix)) == 1 and isinstance(matrix_of := vector.owner, TransposeOp):

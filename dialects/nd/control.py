@@ -1,6 +1,6 @@
-"""Control flow on tensors: nd.if, nd.while, nd.scan, and what ends their regions.
+"""Control flow on tensors: nd.if, nd.while, nd.scan, and the terminators of their regions.
 
-Regions may use values from outside. They end in nd.yield; a while's test in nd.condition.
+Regions may capture values. They end in nd.yield; the test of nd.while in nd.condition.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ from stepwell.dialects.readings import reference, shape
 from stepwell.dialects.types import dtype
 
 CONDITION = TensorType(IntegerType(1), [])
-"""What a condition is: a scalar tensor of i1."""
+"""The type of a condition: a scalar tensor of i1."""
 
 
 class TerminatorOp(IRDLOperation, ABC):
-    """The end of a region: its operands are what the region hands on."""
+    """A terminator: its operands are the values that the region yields."""
 
 
 @irdl_op_definition
 class YieldOp(TerminatorOp):
-    """End a region and hand on its values."""
+    """End a region and yield its values."""
 
     name = "nd.yield"
     values = var_operand_def(TensorType)
@@ -74,7 +74,7 @@ class YieldOp(TerminatorOp):
 
 @irdl_op_definition
 class ConditionOp(TerminatorOp):
-    """End the test of nd.while: whether the loop goes on."""
+    """End the test of nd.while: the operand says whether the loop continues."""
 
     name = "nd.condition"
     condition = operand_def(CONDITION)
@@ -86,13 +86,13 @@ class ConditionOp(TerminatorOp):
 
 
 class RegionOp(IRDLOperation, ABC):
-    """An op that runs regions; it has the effects that they have."""
+    """An op with regions; it has their memory effects."""
 
     traits = traits_def(RecursiveMemoryEffect())
 
 
 def _check_end(region: Region, what: str, kind: type[Operation], types: Sequence[Any]) -> None:
-    """Refuse a region that does not end in ``kind`` with operands of ``types``."""
+    """Refuse a region whose terminator is not ``kind`` with operands of ``types``."""
     last = region.block.last_op
     if not isinstance(last, kind):
         raise VerifyException(f"{what} must end in {kind.name}")
@@ -100,7 +100,7 @@ def _check_end(region: Region, what: str, kind: type[Operation], types: Sequence
 
 
 def check_types(what: str, got: Sequence[Any], want: Sequence[Any]) -> None:
-    """Refuse values of other types than those wanted."""
+    """Refuse types that differ from those wanted."""
     if tuple(got) != tuple(want):
         raise VerifyException(f"{what} {_list(want)}, got {_list(got)}")
 
@@ -111,9 +111,9 @@ def _list(types: Sequence[Any]) -> str:
 
 @irdl_op_definition
 class IfOp(RegionOp):
-    """Run one of two regions and give what it yields.
+    """Run one of two regions and return the values that it yields.
 
-    Only the region that is chosen runs.
+    Only the chosen region runs.
 
     * (C1) Neither region has arguments.
     * (C2) Both end in nd.yield of values of the results' types.
@@ -176,7 +176,7 @@ def _if(interpreter: Interpreter, op: IfOp, operands: Sequence[Value]) -> Sequen
 
 @irdl_op_definition
 class WhileOp(RegionOp):
-    """Run ``body`` on the carried values as long as ``test`` says so of them.
+    """Run ``body`` on the carried values while ``test``, run on them, yields true.
 
     * (C1) Both regions have one argument for each carried value, of its type.
     * (C2) ``test`` ends in nd.condition, ``body`` in nd.yield of values of the carried types.
@@ -257,12 +257,12 @@ def _while(interpreter: Interpreter, op: WhileOp, operands: Sequence[Value]) -> 
 
 @irdl_op_definition
 class ScanOp(RegionOp):
-    """Run ``body`` once for each element of ``xs`` along axis 0, carrying values from step to step.
+    """Run ``body`` once for each element of ``xs`` along axis 0, with loop-carried values.
 
-    ``body`` sees the carried values, then one slice of each of ``xs``; it yields the next carried
-    values, then one slice of each result that is stacked along axis 0. ``reverse`` runs from the
-    last element to the first; stacked results lie as their inputs do. Results: what is carried
-    after the last step, then what was stacked.
+    The arguments of ``body`` are the carried values, then one slice of each of ``xs``; it yields
+    the next carried values, then one slice of each result that is stacked along axis 0.
+    ``reverse`` runs from the last element to the first; slice i of a stacked result still belongs
+    to element i. Results: the carried values after the last step, then the stacked results.
 
     * (C1) ``xs`` have one size along axis 0, which is the number of steps; with no ``xs`` it is
       ``length`` or the operand ``steps``.
@@ -317,14 +317,14 @@ class ScanOp(RegionOp):
 
     @property
     def count(self) -> int:
-        """The number of steps, DYNAMIC where only known at run time."""
+        """The number of steps; DYNAMIC if known only at run time."""
         known = None if self.length is None else self.length.value.data
         told = DYNAMIC if self.steps is not None and known is None else known
         return shapes.scan_length([shape_of(x) for x in self.xs], told)
 
     @property
     def stacked(self) -> Sequence[SSAValue]:
-        """The results that are stacked."""
+        """The stacked results."""
         return self.outputs[len(self.carried) :]
 
     def verify_(self) -> None:
@@ -435,7 +435,7 @@ def _scan(interpreter: Interpreter, op: ScanOp, operands: Sequence[Value]) -> Se
         results = interpreter.run(op.body, (*carried, *(x[i] for x in xs)))
         carried = results[:first]
         for into, value in zip(stacked, results[first:], strict=True):
-            if np.shape(value) != into.shape[1:]:  # a row of another size is not spread over it
+            if np.shape(value) != into.shape[1:]:  # assignment would broadcast a smaller row
                 raise ValueError(f"a scan stacks rows of {into.shape[1:]}, not {np.shape(value)}")
             into[i] = value
     return (*carried, *stacked)

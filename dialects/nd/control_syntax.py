@@ -1,4 +1,4 @@
-"""The spelling of what ops of control flow share: bindings, results, groups of sizes."""
+"""The syntax that control-flow ops share: bindings, results, groups of sizes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INDEX = IndexType()
 
 
 def parse_results(parser: Parser) -> Sequence[Attribute]:
-    """Parse ``-> T, U``, if it is there."""
+    """Parse ``-> T, U`` if present."""
     if parser.parse_optional_punctuation("->") is None:
         return ()
     return parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
@@ -27,7 +27,7 @@ def print_results(printer: Printer, types: Sequence[Attribute]) -> None:
 
 
 def parse_attributes(parser: Parser) -> dict[str, Attribute]:
-    """Parse ``attributes {...}``, if it is there."""
+    """Parse ``attributes {...}`` if present."""
     found = parser.parse_optional_attr_dict_with_keyword()
     return dict(found.data) if found else {}
 
@@ -49,7 +49,7 @@ def parse_bindings(
 def print_bindings(
     printer: Printer, block: Block, values: Sequence[SSAValue], first: int = 0
 ) -> None:
-    """Print what `parse_bindings` reads, from block argument ``first`` on."""
+    """Print the form that `parse_bindings` reads, from block argument ``first`` on."""
 
     def binding(pair: tuple[SSAValue, SSAValue]) -> None:
         printer.print_ssa_value(pair[0])
@@ -63,7 +63,7 @@ def print_bindings(
 
 
 def parse_group(parser: Parser, keyword: str) -> Sequence[SSAValue]:
-    """Parse ``keyword(%n, %m)``, index values, if it is there."""
+    """Parse ``keyword(%n, %m)``, index values, if present."""
     if parser.parse_optional_keyword(keyword) is None:
         return []
     found = parser.parse_comma_separated_list(
@@ -73,7 +73,7 @@ def parse_group(parser: Parser, keyword: str) -> Sequence[SSAValue]:
 
 
 def print_group(printer: Printer, keyword: str, values: Sequence[SSAValue]) -> None:
-    """Print what `parse_group` reads; nothing where there are none."""
+    """Print the form that `parse_group` reads; nothing without values."""
     if values:
         printer.print_string(f" {keyword}(")
         printer.print_list(values, printer.print_ssa_value)

@@ -1,4 +1,4 @@
-"""Tensors out of nothing: constants, fills, counting, random bits."""
+"""Ops that create tensors: constants, fills, iota, random bits."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ COUNTER = TensorType(element_type("ui64"), [])
 
 @irdl_attr_definition
 class ResourceAttr(ParametrizedAttribute):
-    """An array that lies beside the module: its name in the table and the SHA-256 of its bytes.
+    """An array stored beside the module: its name in the table and the SHA-256 of its bytes.
 
-    Written ``#nd.resource<"weight", "9f86d081...">``; the hash may be left out, or empty, where
-    nothing is to be checked.
+    Syntax: ``#nd.resource<"weight", "9f86d081...">``; with a missing or empty hash nothing is
+    checked.
     """
 
     name = "nd.resource"
@@ -61,7 +61,7 @@ class ResourceAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        """Parse ``<"name", "sha256">``; the hash may be left out."""
+        """Parse ``<"name", "sha256">``; the hash is optional."""
         with parser.in_angle_brackets():
             key = parser.parse_str_literal()
             stated = parser.parse_optional_punctuation(",") is not None
@@ -77,13 +77,13 @@ class ResourceAttr(ParametrizedAttribute):
 
 @irdl_op_definition
 class ConstantOp(NdOp):
-    """``y`` = an array that is known when compiling: a few numbers, or a named resource.
+    """``y`` = an array known at compile time: a few numbers, or a named resource.
 
-    Written ``nd.constant dense<[1, 2]> : tensor<2xi32>``, or
+    Syntax: ``nd.constant dense<[1, 2]> : tensor<2xi32>``, or
     ``nd.constant #nd.resource<"weight", "9f86..."> : tensor<64x10xf32>``.
-    A tensor of one value throughout is better said by nd.full.
+    For a tensor with one value in all elements, prefer nd.full.
 
-    * (C1) The type of ``y`` is static, and that of the dense value.
+    * (C1) The type of ``y`` is static, and equals that of the dense value.
     """
 
     name = "nd.constant"
@@ -133,7 +133,7 @@ class ConstantOp(NdOp):
 
 
 class Creation(NdOp, ABC):
-    """An op that makes a tensor of any size: its static sizes by its type, the others as operands.
+    """An op that creates a tensor: static sizes are in its type, the others are operands.
 
     * (C1) There is one operand in ``sizes`` for each ``?`` of the result, in order.
     """
@@ -229,7 +229,7 @@ class FullOp(Creation):
 
     @classmethod
     def of(cls, value: Any, type: TensorOf, sizes: Sequence[SSAValue] = ()) -> FullOp:
-        """Return a tensor full of a Python number."""
+        """Return a tensor filled with a Python number."""
         return cls(scalar(value, type.element_type), type, sizes)
 
     def verify_(self) -> None:
@@ -285,14 +285,14 @@ def scalar(value: Any, element: Attribute) -> IntegerAttr[Any] | FloatAttr[Any]:
 
 
 def number(value: IntegerAttr[Any] | FloatAttr[Any]) -> float:
-    """Return the Python number that an attribute holds; true is 1."""
+    """Return the Python number of an attribute; true is 1."""
     if isinstance(value, FloatAttr):
         return value.value.data
     return value.value.data & 1 if value.type == I1 else value.value.data
 
 
 def _number(value: float, element: Attribute, hexadecimal: bool) -> Attribute:
-    """Return what was written as ``value`` for elements of this type; hex digits are bits."""
+    """Return the attribute of a literal for elements of this type; hex digits are its bits."""
     if dtype(element).kind != "float":
         if isinstance(value, float):
             raise TypeError
@@ -336,10 +336,10 @@ class IotaOp(Creation):
 class RandomBitsOp(Creation):
     """``y[i]`` = random bits of element i, made by the counter-based generator Threefry-2x32-20.
 
-    Written ``nd.random_bits %key, %start : tensor<4x8xui32>``.
+    Syntax: ``nd.random_bits %key, %start : tensor<4x8xui32>``.
     With n the row-major number of the element, the block cipher encrypts ``start + n`` (modulo
-    2^64, low word first) under ``key``. An element of ui32 is the first word of what comes out;
-    one of ui64 has the second word above the first.
+    2^64, low word first) under ``key``. An element of ui32 is the first word of the result; one of
+    ui64 has the second word above the first.
 
     * (C1) There is one operand in ``sizes`` for each ``?`` of the result, in order.
     * (C2) ``key`` is tensor<2xui32>, ``start`` is tensor<ui64>.
@@ -383,7 +383,7 @@ def _constant_reference(op: ConstantOp, operands: Sequence[Array]) -> Array:
 def _constant_evaluate(
     interpreter: Interpreter, op: ConstantOp, operands: Sequence[Value]
 ) -> Sequence[Value]:
-    """Look a resource up; bf16 may be kept as its bits in ui16."""
+    """Look up a resource; bf16 may be stored as its bits in ui16."""
     if not isinstance(op.value, ResourceAttr):
         return (array(op.value),)
     found, kind = np.asarray(interpreter.resources[op.value.key.data]), _dtype_of(op)
@@ -407,7 +407,7 @@ def _iota_reference(op: IotaOp, operands: Sequence[Array]) -> Array:
 
 
 def _counted(kind: DType, n: int) -> Array:
-    """Return 0, 1, ..., n - 1; those of f16 and bf16 are rounded to f32 first."""
+    """Return 0, 1, ..., n - 1; for f16 and bf16 they are rounded to f32 first."""
     return np.arange(n, dtype=np.float32 if kind.kind == "float" and kind.bytes == 2 else np.int64)
 
 
@@ -450,7 +450,7 @@ def _dtype_of(op: ConstantOp | Creation) -> DType:
 
 
 def _sizes(op: Creation, operands: Sequence[Array]) -> tuple[int, ...]:
-    """Return the shape of what ``op`` makes, given the values of its sizes."""
+    """Return the shape of the result of ``op``, given the values of its sizes."""
     told = iter(operands)
     shape = tensor_of(op.y).get_shape()
     return tuple(int(next(told)) if n == DYNAMIC else n for n in shape)

@@ -1,7 +1,7 @@
-"""Ops that say how to differentiate what they compute: by rules of the user's, not, or again.
+"""Ops that control differentiation: custom rules, no derivative, or recomputation.
 
-`sw.custom_vjp`, `sw.custom_jvp`, `sw.checkpoint` and `sw.stop_gradient` write them while a function
-is traced. Where nothing differentiates them they are what their first region computes.
+`sw.custom_vjp`, `sw.custom_jvp`, `sw.checkpoint` and `sw.stop_gradient` create them during
+tracing. Without differentiation each computes its first region.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from stepwell.dialects.types import dtype
 
 @irdl_op_definition
 class StopGradientOp(Unary):
-    """``y = x``, whose derivative is zero by decree."""
+    """``y = x``, with derivative zero."""
 
     name = "nd.stop_gradient"
     ELEMENTS: ClassVar = ANY
@@ -66,14 +66,14 @@ def _zero(composer: Any, op: StopGradientOp) -> Sequence[None]:
 
 
 class InlinedOp(RegionOp, ABC):
-    """An op that is what its first region computes, and has more regions for its derivatives.
+    """An op that computes its first region and has further regions for its derivatives.
 
-    Written ``(%x = %a, %w = %b) {fields} : (A, B) -> (R) { ... }``, then a word and a region for
+    Syntax: ``(%x = %a, %w = %b) {fields} : (A, B) -> (R) { ... }``, then a keyword and a region for
     each of ``MORE``.
     """
 
     MORE: ClassVar[tuple[str, ...]] = ()
-    """What the further regions are called."""
+    """The keywords of the further regions."""
 
     inputs = var_operand_def(TensorType)
     outputs = var_result_def()
@@ -141,23 +141,23 @@ def yielded(region: Region, what: str) -> Sequence[Attribute]:
 
 
 def floats(values: Sequence[SSAValue]) -> list[SSAValue]:
-    """Return the values that have derivatives."""
+    """Return the float values, which have derivatives."""
     return [v for v in values if dtype(element(v)).kind == "float"]
 
 
 @irdl_op_definition
 class CustomVjpOp(InlinedOp):
-    """Compute what ``body`` does; its derivative backward is what the other regions say.
+    """Compute ``body``; the other regions define its reverse-mode derivative.
 
-    ``forward`` computes the results and whatever ``backward`` needs of the inputs; ``backward``
-    takes that and the cotangents of the results, and gives those of the inputs. With ``exact``
-    these are the derivative that ``body`` has, made in another way: forward mode goes through
-    ``body``, not through the transpose of ``backward``.
+    ``forward`` computes the results and the residuals that ``backward`` needs; ``backward`` takes
+    the residuals and the cotangents of the results and yields the cotangents of the inputs. With
+    ``exact`` these are the true derivative of ``body``: forward mode then differentiates ``body``
+    instead of transposing ``backward``.
 
     * (C1) ``body`` has the inputs as arguments, and yields the results.
-    * (C2) ``forward`` has the same arguments, and yields the results, then more values.
-    * (C3) ``backward`` has these values as arguments, then a cotangent for each result that is a
-      float; it yields one for each input that is a float.
+    * (C2) ``forward`` has the same arguments, and yields the results, then the residuals.
+    * (C3) ``backward`` has the residuals as arguments, then a cotangent for each float result; it
+      yields a cotangent for each float input.
     """
 
     name = "nd.custom_vjp"
@@ -185,13 +185,13 @@ class CustomVjpOp(InlinedOp):
 
 @irdl_op_definition
 class CustomJvpOp(InlinedOp):
-    """Compute what ``body`` does; its derivative forward is what the other region says.
+    """Compute ``body``; the other region defines its forward-mode derivative.
 
-    Backward goes the transpose of that, which must be linear in the tangents.
+    Reverse mode uses the transpose of that region, which must be linear in the tangents.
 
     * (C1) ``body`` has the inputs as arguments, and yields the results.
-    * (C2) ``tangents`` has the inputs as arguments, then a tangent for each that is a float; it
-      yields the results, then a tangent for each that is a float.
+    * (C2) ``tangents`` has the inputs as arguments, then a tangent for each float input; it yields
+      the results, then a tangent for each float result.
     """
 
     name = "nd.custom_jvp"
@@ -211,9 +211,9 @@ class CustomJvpOp(InlinedOp):
 
 @irdl_op_definition
 class CheckpointNameOp(SpelledOp):
-    """``y = x``, called so where policies of checkpoints speak of it.
+    """``y = x``, with a name by which checkpoint policies refer to it.
 
-    * (C1) ``called`` is no empty text.
+    * (C1) ``called`` is not empty.
     """
 
     name = "nd.checkpoint_name"
@@ -245,22 +245,22 @@ def _named(builder: Builder, op: CheckpointNameOp) -> Sequence[SSAValue]:
 
 
 POLICIES = ("nothing", "everything", "dots", "dots_without_batch")
-"""What of a checkpoint is kept: nothing, all, products and convolutions, or products that have no
-axes of a batch (which are as small as what they are made of)."""
+"""The values of a checkpoint that are kept: none, all, contractions, or contractions without batch
+axes (whose results are no larger than their operands)."""
 
 
 @irdl_op_definition
 class CheckpointOp(InlinedOp):
-    """Compute what ``body`` does, and again where a derivative backward needs it.
+    """Compute ``body``, and recompute it where a reverse-mode derivative needs it.
 
-    Only the inputs, and what ``policy`` says, are kept for the backward pass; of what
-    nd.checkpoint_name calls something, that called one of ``named``, or none of ``unnamed`` (of
-    which what it names is not kept either); without both what the policy says. With ``merged``
-    the second computation may be found to be the first one, and be merged with it.
+    Only the inputs and the values that ``policy`` selects are kept for the backward pass. Of the
+    values named by nd.checkpoint_name, those in ``named`` are kept, or all except those in
+    ``unnamed`` (whose operand is not kept either); without both lists the policy decides. With
+    ``merged`` common subexpression elimination may merge the recomputation with the original.
 
     * (C1) ``body`` has the inputs as arguments, and yields the results.
     * (C2) ``policy`` is one of ``nothing``, ``everything``, ``dots``, ``dots_without_batch``.
-    * (C3) One of ``named`` and ``unnamed`` is given at most.
+    * (C3) At most one of ``named`` and ``unnamed`` is given.
     """
 
     name = "nd.checkpoint"
@@ -272,11 +272,11 @@ class CheckpointOp(InlinedOp):
 
     @property
     def keeps(self) -> str:
-        """What of the region is kept."""
+        """The policy."""
         return POLICIES[0] if self.policy is None else self.policy.data
 
     def keeps_name(self, name: str) -> bool:
-        """Whether what is called so is kept."""
+        """Whether a value of this name is kept."""
         if self.named is not None:
             return StringAttr(name) in self.named.data
         if self.unnamed is not None:

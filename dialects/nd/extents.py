@@ -1,7 +1,7 @@
-"""What the ops of `nd` make of sizes known only at run time, and what they want of them.
+"""The `extents` rules of `nd`: symbolic result shapes, and the conditions on unknown sizes.
 
-The rules say for formulas what `core.shapes` says for numbers; composite ops need none, for what
-they decompose into has them.
+The rules compute with formulas as `core.shapes` computes with numbers. Composite ops need no rule:
+the ops of their decomposition have rules.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _constant(op: ConstantOp, s: Sizing) -> Sequence[Shape]:
 
 
 def _told(static: Sequence[int], sizes: Sequence[SSAValue], s: Sizing) -> Shape:
-    """Return a shape whose `?` are told by index operands, in order."""
+    """Return a shape whose `?` are given by index operands, in order."""
     rest = iter(sizes)
     return tuple(s.number(next(rest)) if n == DYNAMIC else Formula.of(n) for n in static)
 
@@ -121,7 +121,7 @@ def _slice(op: SliceOp, s: Sizing) -> Sequence[Shape]:
 
 
 def _sliced(n: Formula, start: int, limit: int, stride: int) -> Formula:
-    """Return how many elements a range has, counted as Python does."""
+    """Return the length of a slice, with Python's rules for negative and large bounds."""
     end = n if limit == END else _clamped(n, limit)
     length = Formula.apply("max", end - _clamped(n, start), ZERO)
     return Formula.apply("floor/", length + Formula.of(stride - 1), Formula.of(stride))
@@ -157,7 +157,7 @@ def _concat(op: ConcatOp, s: Sizing) -> Sequence[Shape]:
 
 
 def _read(x: Sequence[Formula], indices: Shape, along: Sequence[int]) -> Shape:
-    """Return the shape of what is read at indices along axes."""
+    """Return the shape of the elements read at indices along axes."""
     kept = [n for a, n in enumerate(x) if a not in along]
     return (*kept[: along[0]], *indices, *kept[along[0] :])
 
@@ -171,7 +171,7 @@ def _gather(op: GatherOp, s: Sizing) -> Sequence[Shape]:
 
 
 def _has_some(s: Sizing, size: Formula, others: Sequence[Formula], words: str) -> None:
-    """Want an axis to have an element, unless there is nothing to do along the others."""
+    """Require an axis to have an element unless the number of accesses is zero."""
     count = product(others)
     low, _ = size.bounds()
     if not (low is not None and low >= 1) and count.number != 0:
@@ -255,13 +255,13 @@ def _window(op: WindowOp, s: Sizing) -> Sequence[Shape]:
 
 
 def _places(extent: Formula, window: Formula, stride: int) -> Formula:
-    """Return at how many places a window fits."""
+    """Return the number of positions of a window."""
     steps = Formula.apply("floor/", extent - window, Formula.of(stride))
     return Formula.apply("max", steps + ONE, ZERO)
 
 
 def _dilated(n: Formula, apart: int) -> Formula:
-    """Return the extent of ``n`` elements that lie ``apart``."""
+    """Return the dilated extent of ``n`` elements."""
     return n if apart == 1 else Formula.apply("max", (n - ONE) * Formula.of(apart) + ONE, ZERO)
 
 
@@ -323,7 +323,7 @@ def _if(op: IfOp, s: Sizing) -> Sequence[Shape]:
 
 
 def _kept(s: Sizing, op: Any, before: Sequence[Shape], after: Sequence[SSAValue]) -> None:
-    """Want what a loop carries to have the sizes after each step that it had before."""
+    """Require carried values to have the same sizes before and after each step."""
     for number, (was, value, shape) in enumerate(zip(op.carried, after, before, strict=True)):
         s.pin(op.body.block.last_op, number, shape, s.shape(value))
         for axis, (n, m) in enumerate(zip(shape, s.shape(value), strict=True)):

@@ -1,7 +1,7 @@
-"""Algebra that is exact: what `canonicalize` may rewrite element by element.
+"""Exact algebraic identities: the elementwise rewrites of `canonicalize`.
 
-Only what holds bit for bit in IEEE 754 (the payload and sign of NaN aside) is here. What is not,
-though it looks like it:
+Only rewrites that are bitwise exact in IEEE 754 (except for the payload and sign of NaN) are here.
+These are not, although they may seem so:
 
 * ``x + 0.0`` is not ``x``: it turns -0.0 into +0.0. ``x + -0.0`` and ``x - 0.0`` are ``x``.
 * ``0.0 - x`` is not ``-x``: for x = 0.0 it is +0.0. ``-0.0 - x`` is ``-x``.
@@ -66,12 +66,12 @@ Rule: TypeAlias = Callable[[Builder, Any], SSAValue | None]
 
 
 def known(value: SSAValue) -> float | None:
-    """Return the number that a tensor is full of, if that is known."""
+    """Return the number that fills a tensor, None if unknown."""
     return number(value.owner.value) if isinstance(value.owner, FullOp) else None
 
 
 def full_like(builder: Builder, value: float, x: SSAValue, element: Any = None) -> SSAValue:
-    """Return a tensor of the shape of ``x`` full of a number."""
+    """Return a tensor of the shape of ``x`` filled with a number."""
     type = tensor_type(x)
     shape = type.get_shape()
     sizes = [builder.insert(DimOp(x, i)).n for i, n in enumerate(shape) if n == DYNAMIC]
@@ -80,14 +80,14 @@ def full_like(builder: Builder, value: float, x: SSAValue, element: Any = None) 
 
 
 def splat(value: DenseIntOrFPElementsAttr) -> bytes | None:
-    """Return the bytes of the one element that a dense value repeats, None where it does not."""
+    """Return the bytes of the element that a dense value repeats, None if elements differ."""
     data, width = value.data.data, dtype(value.get_element_type()).bytes
     return data[:width] if data and data == data[:width] * (len(data) // width) else None
 
 
 @simplify(ConstantOp)
 def _constant(builder: Builder, op: ConstantOp) -> SSAValue | None:
-    """A constant of one value throughout is full of it."""
+    """A constant with one value in all elements -> full."""
     if not isinstance(op.value, DenseIntOrFPElementsAttr) or splat(op.value) is None:
         return None
     return builder.insert(FullOp.of(array(op.value).flat[0], tensor_type(op.y))).y
@@ -102,7 +102,7 @@ def _floats(x: SSAValue) -> bool:
 
 
 def _is(value: float | None, number: float) -> bool:
-    """Whether a number is known and this one, zeros told apart by sign."""
+    """Whether a known number equals ``number``, with zeros distinguished by sign."""
     return value == number and (value != 0 or copysign(1, value) == copysign(1, number))
 
 
@@ -150,7 +150,7 @@ def _mul(builder: Builder, op: MulOp) -> SSAValue | None:
 
 @simplify(DivOp)
 def _div(builder: Builder, op: DivOp) -> SSAValue | None:
-    """x / 1 -> x; x / 2^k -> x * 2^-k for floats, where that is exact."""
+    """x / 1 -> x; x / 2^k -> x * 2^-k for floats, if that is exact."""
     if (divisor := known(op.b)) is None:
         return None
     if divisor == 1:
@@ -209,7 +209,7 @@ def _even(builder: Builder, op: AbsOp | SquareOp) -> SSAValue | None:
 
 @simplify(CeilOp, FloorOp, RoundOp, TruncOp)
 def _rounded(builder: Builder, op: Any) -> SSAValue | None:
-    """What is an integer already stays."""
+    """Rounding a rounded value -> that value."""
     whole = isinstance(op.x.owner, CeilOp | FloorOp | RoundOp | TruncOp)
     return op.x if whole else None
 
@@ -268,7 +268,7 @@ def _shift(builder: Builder, op: ShiftLeftOp | ShiftRightOp) -> SSAValue | None:
 
 @simplify(EqOp, NeOp, LtOp, LeOp, GtOp, GeOp)
 def _compare(builder: Builder, op: Comparison) -> SSAValue | None:
-    """x < x, x > x -> false; x != x -> isnan x; where there is no NaN the others are known too."""
+    """x < x, x > x -> false; x != x -> isnan x; without NaN the other comparisons fold too."""
     if op.a is not op.b:
         return None
     if isinstance(op, LtOp | GtOp):
@@ -286,7 +286,7 @@ def _same(builder: Builder, op: MaxOp | MinOp | CopysignOp) -> SSAValue | None:
 
 @simplify(SelectOp)
 def _select(builder: Builder, op: SelectOp) -> SSAValue | None:
-    """A known choice, or one between equals, is made; a negated condition is turned around."""
+    """Fold a known condition or equal operands; exchange the operands of a negated condition."""
     chosen = known(op.condition)
     if op.a is op.b or chosen == 1:
         return op.a
@@ -319,7 +319,7 @@ def keeps_values(before: DType, after: DType) -> bool:
 
 
 def _one_cast(before: DType, between: DType, after: DType) -> bool:
-    """Whether two casts are one; floats become integers by saturating, integers by wrapping."""
+    """Whether two casts equal one; floats become integers by saturating, integers by wrapping."""
     if not keeps_values(before, between):
         return False
     saturates = between.kind == "float" != before.kind and after.kind in ("signed", "unsigned")
@@ -328,7 +328,7 @@ def _one_cast(before: DType, between: DType, after: DType) -> bool:
 
 @simplify(CastOp)
 def _cast(builder: Builder, op: CastOp) -> SSAValue | None:
-    """A cast to the same type is nothing; after one that keeps all values it is one cast."""
+    """Remove a cast to the same type; merge it with one that keeps all values."""
     if op.x.type == op.y.type:
         return op.x
     inner = op.x.owner
@@ -341,7 +341,7 @@ def _cast(builder: Builder, op: CastOp) -> SSAValue | None:
 
 @simplify(BitcastOp)
 def _bitcast(builder: Builder, op: BitcastOp) -> SSAValue | None:
-    """A bitcast to the same type is nothing; after another it is one."""
+    """Remove a bitcast to the same type; merge two."""
     if op.x.type == op.y.type:
         return op.x
     if isinstance(op.x.owner, BitcastOp):

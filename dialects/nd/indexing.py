@@ -1,4 +1,4 @@
-"""Ops of `nd` that read or write at places computed by the program."""
+"""Ops of `nd` that read or write at computed indices."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def _check_scalars(starts: Sequence[SSAValue]) -> None:
 class GatherOp(GroupedOp):
     """y[a, i, b] = x[a, indices(i), b]: ``x`` read at ``indices`` along ``axes``.
 
-    The indices' axes stand where the first of ``axes`` stood. With one index tensor this is
-    NumPy's `take`, with one for every axis it reads single elements. An index that is too small
-    reads the first element of its axis, one that is too large the last; the axis must have one.
+    The indices' axes replace the first of ``axes``. With one index tensor this is NumPy's `take`;
+    with one for every axis it reads single elements. An index below 0 reads the first element of
+    its axis, an index beyond the end the last; the axis must have an element.
 
-    * (C1) axes are axes of x, rising, with one index tensor for each.
-    * (C2) The index tensors have one shape.
+    * (C1) axes are axes of x, in ascending order, with one index tensor for each.
+    * (C2) The index tensors have the same shape.
     * (C3) indices are integers, of any width, signed or not.
-    * (C4) No axis read from has size 0, unless there is no index.
+    * (C4) No axis read from has size 0, unless there are no indices.
     """
 
     name = "nd.gather"
@@ -118,7 +118,7 @@ def _gather_reference(op: GatherOp, operands: Sequence[Array]) -> Array:
 
 
 class ScatterOpBase(GroupedOp, ABC):
-    """What the scatters share: ``x`` with ``updates`` written at ``indices`` along ``axes``."""
+    """The base of the scatters: ``x`` with ``updates`` written at ``indices`` along ``axes``."""
 
     GROUP: ClassVar = "indices"
     x = operand_def(TensorType)
@@ -158,14 +158,14 @@ class ScatterOpBase(GroupedOp, ABC):
 class ScatterOp(ScatterOpBase):
     """y = x, but y[a, indices(i), b] = updates[a, i, b].
 
-    Of several updates of one element the last in row-major order of ``updates`` stays. An
-    update whose index is out of range is dropped.
+    If several updates address the same element, the last in row-major order of ``updates`` wins.
+    An update whose index is out of range is dropped.
 
-    * (C1) axes are axes of x, rising, with one index tensor for each; those have one shape.
-    * (C2) updates is shaped as nd.gather's result would be.
+    * (C1) axes are axes of x, in ascending order, with one index tensor for each, all of one shape.
+    * (C2) updates has the shape of nd.gather's result.
     * (C3) indices are integers, of any width, signed or not.
-    * (C4) updates has the elements of x.
-    * (C5) x is not i1 where updates are added or multiplied.
+    * (C4) updates has the element type of x.
+    * (C5) x is not i1 if updates are added or multiplied.
     """
 
     name = "nd.scatter"
@@ -175,8 +175,8 @@ class ScatterOp(ScatterOpBase):
 class ScatterAddOp(ScatterOpBase):
     """y = x, with updates[a, i, b] added to y[a, indices(i), b].
 
-    They are added one after the other, in row-major order of ``updates``. Constraints and
-    dropped updates as in nd.scatter.
+    They are added one by one, in row-major order of ``updates``. Constraints and dropped updates
+    are those of nd.scatter.
     """
 
     name = "nd.scatter_add"
@@ -184,21 +184,21 @@ class ScatterAddOp(ScatterOpBase):
 
 @irdl_op_definition
 class ScatterMulOp(ScatterOpBase):
-    """y = x, with y[a, indices(i), b] multiplied by updates[a, i, b]; else as nd.scatter_add."""
+    """y = x, with y[a, indices(i), b] multiplied by updates[a, i, b]; else like nd.scatter_add."""
 
     name = "nd.scatter_mul"
 
 
 @irdl_op_definition
 class ScatterMinOp(ScatterOpBase):
-    """y = x, with y[a, indices(i), b] no larger than updates[a, i, b]; else as nd.scatter_add."""
+    """y = x, with y[a, indices(i), b] at most updates[a, i, b]; otherwise like nd.scatter_add."""
 
     name = "nd.scatter_min"
 
 
 @irdl_op_definition
 class ScatterMaxOp(ScatterOpBase):
-    """y = x, with y[a, indices(i), b] no smaller than updates[a, i, b]; else as nd.scatter_add."""
+    """y = x, with y[a, indices(i), b] at least updates[a, i, b]; otherwise like nd.scatter_add."""
 
     name = "nd.scatter_max"
 
@@ -210,7 +210,7 @@ SCATTERS: dict[type[ScatterOpBase], np.ufunc | None] = {
     ScatterMinOp: np.minimum,
     ScatterMaxOp: np.maximum,
 }
-"""Every scatter with what it combines the old element and the update by."""
+"""The function by which each scatter combines the old element and the update."""
 
 
 @shape(*SCATTERS)
@@ -238,13 +238,13 @@ def _scatter_reference(op: ScatterOpBase, operands: Sequence[Array]) -> Array:
 
 @irdl_op_definition
 class DynamicSliceOp(SpelledOp):
-    """y = the part of ``x`` of ``sizes`` elements along ``axes`` that begins at ``starts``.
+    """y = the slice of ``x`` of ``sizes`` elements along ``axes`` that begins at ``starts``.
 
-    A start is moved as far as needed for the part to lie inside x; x must be large enough. Sizes
-    that only a call tells stand with the others in a group, ``sizes(4, %n)``; then there is no list
-    of sizes, and y has a `?` for each of them.
+    A start is clamped so that the slice lies inside x; x must be large enough. Sizes known only at
+    run time are operands in a group with the others, ``sizes(4, %n)``; then there is no list of
+    sizes, and y has a `?` for each of these operands.
 
-    * (C1) axes are axes of x, rising, with one start and one size for each.
+    * (C1) axes are axes of x, in ascending order, with one start and one size for each.
     * (C2) No size is larger than its axis.
     * (C3) starts are 0-d integer tensors or index values.
     """
@@ -252,7 +252,7 @@ class DynamicSliceOp(SpelledOp):
     name = "nd.dynamic_slice"
     x = operand_def(TensorType)
     places = var_operand_def()
-    """The starts, then the sizes that are not known."""
+    """The starts, then the sizes known only at run time."""
     y = result_def(TensorType)
     axes = prop_def(AXES)
     lengths = prop_def(AXES, prop_name="sizes")
@@ -275,12 +275,12 @@ class DynamicSliceOp(SpelledOp):
 
     @property
     def starts(self) -> Sequence[SSAValue]:
-        """Where the part begins along each of the axes."""
+        """The start of the slice along each of the axes."""
         return self.places[: len(axes(self.axes))]
 
     @property
     def told(self) -> Sequence[SSAValue]:
-        """The sizes that only a call tells, in order."""
+        """The sizes known only at run time, in order."""
         return self.places[len(axes(self.axes)) :]
 
     def verify_(self) -> None:
@@ -362,7 +362,7 @@ def _dynamic_slice_shape(op: DynamicSliceOp) -> Sequence[Attribute]:
 
 
 def _window(x: Array, starts: Sequence[Array], along: Shape, sizes: Shape) -> tuple[slice, ...]:
-    """Return the part of ``x`` that starts mean, moved to lie inside."""
+    """Return the slice of ``x`` at the clamped starts."""
     place = [slice(None)] * x.ndim
     for start, axis, size in zip(starts, along, sizes, strict=True):
         begin = min(max(int(start), 0), max(x.shape[axis] - size, 0))
@@ -380,15 +380,15 @@ def _dynamic_slice_reference(op: DynamicSliceOp, operands: Sequence[Array]) -> A
 
 @irdl_op_definition
 class DynamicUpdateSliceOp(GroupedOp):
-    """y = x, with ``update`` in the place that begins at ``starts`` along ``axes``.
+    """y = x, with ``update`` written at ``starts`` along ``axes``.
 
-    A start is moved as far as needed for the update to lie inside x; x must be large enough.
+    A start is clamped so that the update lies inside x; x must be large enough.
 
-    * (C1) axes are axes of x, rising, with one start for each.
-    * (C2) update has the rank and elements of x, and fits into it; off axes it is as long.
+    * (C1) axes are axes of x, in ascending order, with one start for each.
+    * (C2) update has the rank and elements of x, and fits into it; other axes have the same size.
     * (C3) starts are 0-d integer tensors or index values.
-    * (C4) strides, where there are any, are 1 or more, one for each of axes: elements of the update
-      lie so far apart.
+    * (C4) strides, if present, are 1 or more, one for each of axes: the distance in x between
+      neighbouring elements of the update.
     """
 
     name = "nd.dynamic_update_slice"
@@ -418,7 +418,7 @@ class DynamicUpdateSliceOp(GroupedOp):
 
     @property
     def steps(self) -> Shape:
-        """How far apart elements of the update lie, along each of ``axes``."""
+        """The stride of the update along each of ``axes``."""
         return axes(self.strides) if self.strides is not None else (1,) * len(axes(self.axes))
 
     def verify_(self) -> None:

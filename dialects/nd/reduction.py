@@ -1,4 +1,4 @@
-"""Ops of `nd` that combine the elements of a tensor along axes: reductions and their relatives."""
+"""Ops of `nd` that combine the elements of a tensor along axes: reductions and related ops."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from stepwell.dialects.types import dtype
 
 @dataclass(frozen=True)
 class Combiner:
-    """What a reduction puts its elements together with."""
+    """The combining function of a reduction."""
 
     name: str
     ufunc: np.ufunc
 
     def identity(self, kind: DType) -> Any:
-        """Return what an empty reduction gives, and any other begins with."""
+        """Return the identity: the initial value, and the result of an empty reduction."""
         match self.name:
             case "sum" | "or":
                 value: Any = 0
@@ -73,7 +73,7 @@ OR = Combiner("or", np.bitwise_or)
 
 
 def check_combines(combiner: Combiner, kind: DType) -> None:
-    """Refuse what makes no sense: a sum of truth values, the bits of floats."""
+    """Refuse undefined combinations: sums of i1, bitwise functions of floats."""
     if combiner in (SUM, PROD) and kind.kind == "bool":  # reduce_c2, cumulative_c2, window_c3
         raise VerifyException("sums and products of i1 are not defined; cast to integers first")
     if combiner in (AND, OR) and kind.kind == "float":  # reduce_c2
@@ -81,12 +81,12 @@ def check_combines(combiner: Combiner, kind: DType) -> None:
 
 
 def _accumulator(kind: DType) -> np.dtype[Any]:
-    """Return the type partial results have: f32 for the 16-bit floats, else the type itself."""
+    """Return the type of partial results: f32 for the 16-bit floats, else the type itself."""
     return np.dtype(np.float32) if kind.name in ("f16", "bf16") else kind.numpy
 
 
 class ReduceOp(SpelledOp, ABC):
-    """What the reductions share: y[j] = all x[i] combined whose i is j without ``axes``."""
+    """The base of the reductions: y[j] = all x[i] combined where i without ``axes`` is j."""
 
     COMBINER: ClassVar[Combiner]
     x = operand_def(TensorType)
@@ -108,11 +108,11 @@ class ReduceOp(SpelledOp, ABC):
 
 @irdl_op_definition
 class ReduceSumOp(ReduceOp):
-    """y[j] = the sum of x over ``axes``; 0 where there is nothing to add.
+    """y[j] = the sum of x over ``axes``; 0 if empty.
 
-    Integers wrap; f16 and bf16 are added in f32 and rounded once.
+    Integers wrap; f16 and bf16 are accumulated in f32 and rounded once.
 
-    * (C1) axes are axes of x, rising.
+    * (C1) axes are axes of x, in ascending order.
     * (C2) x is not i1.
     """
 
@@ -122,9 +122,9 @@ class ReduceSumOp(ReduceOp):
 
 @irdl_op_definition
 class ReduceProdOp(ReduceOp):
-    """y[j] = the product of x over ``axes``; 1 where there is nothing.
+    """y[j] = the product of x over ``axes``; 1 if empty.
 
-    Constraints as nd.reduce_sum.
+    Constraints are those of nd.reduce_sum.
     """
 
     name = "nd.reduce_prod"
@@ -133,9 +133,9 @@ class ReduceProdOp(ReduceOp):
 
 @irdl_op_definition
 class ReduceMaxOp(ReduceOp):
-    """y[j] = the largest of x over ``axes``; NaN if any is, -inf or the least integer of nothing.
+    """y[j] = the largest of x over ``axes``; NaN if any is; -inf or the least integer if empty.
 
-    * (C1) axes are axes of x, rising.
+    * (C1) axes are axes of x, in ascending order.
     """
 
     name = "nd.reduce_max"
@@ -144,9 +144,9 @@ class ReduceMaxOp(ReduceOp):
 
 @irdl_op_definition
 class ReduceMinOp(ReduceOp):
-    """y[j] = the smallest of x over ``axes``; NaN if any is, inf or the largest integer of nothing.
+    """y[j] = the smallest of x over ``axes``; NaN if any is; inf or the largest integer if empty.
 
-    * (C1) axes are axes of x, rising.
+    * (C1) axes are axes of x, in ascending order.
     """
 
     name = "nd.reduce_min"
@@ -155,10 +155,10 @@ class ReduceMinOp(ReduceOp):
 
 @irdl_op_definition
 class ReduceAndOp(ReduceOp):
-    """y[j] = the bitwise and of x over ``axes``; all bits set where there is nothing.
+    """y[j] = the bitwise and of x over ``axes``; all bits set if empty.
 
-    * (C1) axes are axes of x, rising.
-    * (C2) x is no float.
+    * (C1) axes are axes of x, in ascending order.
+    * (C2) x is not a float.
     """
 
     name = "nd.reduce_and"
@@ -167,9 +167,9 @@ class ReduceAndOp(ReduceOp):
 
 @irdl_op_definition
 class ReduceOrOp(ReduceOp):
-    """y[j] = the bitwise or of x over ``axes``; 0 where there is nothing.
+    """y[j] = the bitwise or of x over ``axes``; 0 if empty.
 
-    Constraints as nd.reduce_and.
+    Constraints are those of nd.reduce_and.
     """
 
     name = "nd.reduce_or"
@@ -193,7 +193,7 @@ def _reduce_reference(op: ReduceOp, operands: Sequence[Array]) -> Array:
 
 
 def _combined(combiner: Combiner, kind: DType, x: Array, over: Sequence[int]) -> Array:
-    """Combine ``x`` over axes, floats one after another as the loops below do: order matters."""
+    """Combine ``x`` over axes, floats in row-major order, as generated loops do."""
     identity = combiner.identity(kind)
     if kind.kind != "float" or combiner not in (SUM, PROD) or not over:
         return combiner.ufunc.reduce(x, tuple(over), dtype=x.dtype, initial=identity)
@@ -205,7 +205,7 @@ def _combined(combiner: Combiner, kind: DType, x: Array, over: Sequence[int]) ->
 
 
 class ArgReduceOp(SpelledOp, ABC):
-    """What argmax and argmin share: where along ``axis`` the chosen element lies."""
+    """The base of argmax and argmin: the index along ``axis`` of the chosen element."""
 
     x = operand_def(TensorType)
     y = result_def(TensorType)
@@ -228,9 +228,9 @@ class ArgReduceOp(SpelledOp, ABC):
 
 @irdl_op_definition
 class ArgmaxOp(ArgReduceOp):
-    """y[j] = the first place along ``axis`` where x is largest; where it is NaN, if it is anywhere.
+    """y[j] = the index along ``axis`` of the first largest element, or of the first NaN if any.
 
-    * (C1) axis is an axis of x, of size 1 or more; 0 where an unknown size turns out as 0.
+    * (C1) axis is an axis of x, of size 1 or more; the result is 0 if an unknown size is 0.
     * (C2) The result is i32 or i64.
     """
 
@@ -239,7 +239,7 @@ class ArgmaxOp(ArgReduceOp):
 
 @irdl_op_definition
 class ArgminOp(ArgReduceOp):
-    """y[j] = the first place along ``axis`` where x is smallest; else as nd.argmax."""
+    """y[j] = the first index along ``axis`` where x is smallest; otherwise like nd.argmax."""
 
     name = "nd.argmin"
 
@@ -261,10 +261,10 @@ def _arg_reduce_reference(op: ArgReduceOp, operands: Sequence[Array]) -> Array:
 
 
 class CumulativeOp(SpelledOp, ABC):
-    """What the running reductions share.
+    """The base of the cumulative reductions.
 
-    y[i] = all x[j] combined where j is i but for an equal or smaller place along ``axis``; with
-    ``exclusive`` only smaller ones, with ``reverse`` larger instead of smaller.
+    y[i] = all x[j] combined where j equals i except for an index along ``axis`` of at most i's;
+    ``exclusive`` excludes i itself, ``reverse`` takes larger indices instead of smaller ones.
     """
 
     COMBINER: ClassVar[Combiner]
@@ -295,7 +295,7 @@ class CumulativeOp(SpelledOp, ABC):
 
 @irdl_op_definition
 class CumulativeSumOp(CumulativeOp):
-    """y[i] = the sum of x up to i along ``axis``; f16 and bf16 are added in f32.
+    """y[i] = the sum of x up to i along ``axis``; f16 and bf16 are accumulated in f32.
 
     * (C1) axis is an axis of x.
     * (C2) x is not i1.
@@ -307,7 +307,7 @@ class CumulativeSumOp(CumulativeOp):
 
 @irdl_op_definition
 class CumulativeProdOp(CumulativeOp):
-    """y[i] = the product of x up to i along ``axis``. Constraints as nd.cumulative_sum."""
+    """y[i] = the product of x up to i along ``axis``. Constraints of nd.cumulative_sum."""
 
     name = "nd.cumulative_prod"
     COMBINER: ClassVar = PROD
@@ -315,7 +315,7 @@ class CumulativeProdOp(CumulativeOp):
 
 @irdl_op_definition
 class CumulativeMaxOp(CumulativeOp):
-    """y[i] = the largest of x up to i along ``axis``, NaN from the first NaN on.
+    """y[i] = the largest of x up to i along ``axis``; NaN from the first NaN on.
 
     * (C1) axis is an axis of x.
     """
@@ -326,7 +326,7 @@ class CumulativeMaxOp(CumulativeOp):
 
 @irdl_op_definition
 class CumulativeMinOp(CumulativeOp):
-    """y[i] = the smallest of x up to i along ``axis``, NaN from the first NaN on.
+    """y[i] = the smallest of x up to i along ``axis``; NaN from the first NaN on.
 
     * (C1) axis is an axis of x.
     """
@@ -358,10 +358,10 @@ def _cumulative_reference(op: CumulativeOp, operands: Sequence[Array]) -> Array:
 
 
 class WindowOp(SpelledOp, ABC):
-    """What the windowed reductions share.
+    """The base of the windowed reductions.
 
-    y[i] = all x[i * strides + w * dilation - low] combined for every w inside ``window``; outside
-    x nothing is combined.
+    y[i] = all x[i * strides + w * dilation - low] combined for every w inside ``window``; positions
+    outside of x are skipped.
     """
 
     COMBINER: ClassVar[Combiner]

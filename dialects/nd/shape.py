@@ -1,4 +1,4 @@
-"""Ops of `nd` that give a tensor another shape or move its elements, and compute nothing."""
+"""Ops of `nd` that reshape a tensor or move its elements, without arithmetic."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def _check_element(op: BroadcastOp | ReshapeOp) -> None:
 class BroadcastOp(GroupedOp):
     """y[j] = x[i], where i[k] = j[dims[k]], or 0 where ``x`` has size 1: repeat along new axes.
 
-    * (C1) dims names one axis of y for each axis of x, rising.
-    * (C2) Each axis of x has size 1, or the size of the axis of y it becomes.
-    * (C3) sizes holds the size of each `?` of y that no `?` of x becomes, in order.
-    * (C4) y has the elements of x.
+    * (C1) dims names one axis of y for each axis of x, in ascending order.
+    * (C2) Each axis of x has size 1, or the size of its axis of y.
+    * (C3) sizes holds the size of each `?` of y that does not come from a `?` of x, in order.
+    * (C4) y has the element type of x.
     """
 
     name = "nd.broadcast"
@@ -114,12 +114,12 @@ def _broadcast_reference(op: BroadcastOp, operands: Sequence[Array]) -> Array:
 class ReshapeOp(GroupedOp):
     """y = the elements of ``x`` in row-major order, in another shape.
 
-    Sizes known only at run time must multiply to as many elements as ``x`` has.
+    The product of sizes known only at run time must give the number of elements of ``x``.
 
     * (C1) y has as many elements as x, as far as that is known.
-    * (C2) sizes holds the size of each `?` of y, in order; none where x and y have one `?` each
-      and equal known sizes.
-    * (C3) y has the elements of x.
+    * (C2) sizes holds the size of each `?` of y, in order; none if x and y have one `?` each and
+      equal known sizes.
+    * (C3) y has the element type of x.
     """
 
     name = "nd.reshape"
@@ -184,9 +184,9 @@ def _transpose_reference(op: TransposeOp, operands: Sequence[Array]) -> Array:
 
 @irdl_op_definition
 class SliceOp(SpelledOp):
-    """y = x[starts:limits:strides], counted as Python does: from the end where negative, clamped.
+    """y = x[starts:limits:strides] with Python's rules: negative from the end, clamped.
 
-    It is spelled as in Python, ``nd.slice %x[2:, :-1, ::2]``; without a limit it is the axis's end.
+    The syntax is Python's, ``nd.slice %x[2:, :-1, ::2]``; a missing limit is the axis's end.
 
     * (C1) There is one range for each axis of x.
     * (C2) strides are positive.
@@ -215,7 +215,7 @@ class SliceOp(SpelledOp):
 
     @property
     def ranges(self) -> list[tuple[int, int, int]]:
-        """Start, limit and stride of each axis; the limit is `END` where there is none."""
+        """Start, limit and stride of each axis; a missing limit is `END`."""
         return list(zip(axes(self.starts), axes(self.limits), axes(self.strides), strict=True))
 
     @classmethod
@@ -288,10 +288,10 @@ def _slice_reference(op: SliceOp, operands: Sequence[Array]) -> Array:
 class PadOp(SpelledOp):
     """y = x with ``low`` times ``value`` before it and ``high`` times after, along each axis.
 
-    Between any two of its elements come ``interior`` more; none where that is not given.
+    ``interior`` more lie between any two neighbouring elements; the default is 0.
 
     * (C1) low, high and interior have one entry for each axis of x; none is negative.
-    * (C2) value is a 0-d tensor with the elements of x.
+    * (C2) value is a 0-d tensor with the element type of x.
     """
 
     name = "nd.pad"
@@ -319,7 +319,7 @@ class PadOp(SpelledOp):
 
     @property
     def amounts(self) -> tuple[Shape, Shape, Shape]:
-        """What is added along each axis: before, after, and between any two elements."""
+        """The padding along each axis: before, after, and between neighbouring elements."""
         low = axes(self.low)
         interior = (0,) * len(low) if self.interior is None else axes(self.interior)
         return low, axes(self.high), interior
@@ -351,10 +351,10 @@ def _pad_reference(op: PadOp, operands: Sequence[Array]) -> Array:
 
 @irdl_op_definition
 class ConcatOp(SpelledOp):
-    """y = the tensors ``xs`` one after the other along ``axis``.
+    """y = the tensors ``xs`` concatenated along ``axis``.
 
-    * (C1) There is at least one operand; all have one element type and rank, and axis is theirs.
-    * (C2) Their sizes agree off axis.
+    * (C1) There is at least one operand; all have the same element type and rank above axis.
+    * (C2) Their sizes agree along all other axes.
     """
 
     name = "nd.concat"
@@ -389,7 +389,7 @@ def _concat_reference(op: ConcatOp, operands: Sequence[Array]) -> Array:
 class ReverseOp(SpelledOp):
     """y[i] = x[j], where j[k] = size - 1 - i[k] for k in ``axes``.
 
-    * (C1) axes are axes of x, rising.
+    * (C1) axes are axes of x, in ascending order.
     """
 
     name = "nd.reverse"

@@ -1,7 +1,7 @@
-"""How ops of `nd` are spelled: ``nd.name %a, %b {axis = 1} : types``.
+"""The syntax of ops of `nd`: ``nd.name %a, %b {axis = 1} : types``.
 
 Integers are i64 and lists of integers dense arrays, so that ``{axis = 1, low = [0, 1]}`` needs no
-types. Where all types are one it is spelled once, else as a function type.
+types. If all types are equal, one is written, otherwise a function type.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from stepwell.dialects.nd.base import NdOp
 
 Axes: TypeAlias = "DenseArrayBase[Any]"
 AXES = base(DenseArrayBase[IntegerType])
-"""What a property that lists axes or sizes must be."""
+"""The constraint of properties that list axes or sizes."""
 
 
 def axes_attr(numbers: Sequence[int]) -> Axes:
@@ -44,7 +44,7 @@ def axes_attr(numbers: Sequence[int]) -> Axes:
 
 
 def lists(**numbers: Sequence[int] | None) -> dict[str, Attribute]:
-    """Return those lists that are given as properties of an op."""
+    """Return the lists that are given, as properties of an op."""
     return {name: axes_attr(each) for name, each in numbers.items() if each is not None}
 
 
@@ -54,7 +54,7 @@ def int_attr(number: int) -> IntegerAttr[IntegerType]:
 
 
 def axes_or(attribute: Axes | None, usual: Shape) -> Shape:
-    """Return the numbers of a property, or ``usual`` where it is not written."""
+    """Return the numbers of a property, or ``usual`` if it is missing."""
     return usual if attribute is None else axes(attribute)
 
 
@@ -81,11 +81,11 @@ _SAID_BY = {
     "high": _INSERTED,
     "sizes": ", not values; sizes that a call tells are written sizes(4, %n), before the braces",
 }
-"""What to write instead of values in a list."""
+"""The suggestion for each attribute if a list contains SSA values instead of numbers."""
 
 
 def parse_fields(parser: Parser) -> dict[str, Attribute]:
-    """Parse ``{axis = 1, low = [0, 1], reverse}``, if it is there."""
+    """Parse ``{axis = 1, low = [0, 1], reverse}`` if present."""
 
     def parse_field() -> tuple[str, Attribute]:
         name = parser.parse_identifier()
@@ -104,7 +104,7 @@ def parse_fields(parser: Parser) -> dict[str, Attribute]:
 
 
 def print_fields(printer: Printer, fields: Mapping[str, Attribute]) -> None:
-    """Print what `parse_fields` reads; nothing where there are none."""
+    """Print the form that `parse_fields` reads; nothing for no fields."""
     if not fields:
         return
 
@@ -121,7 +121,7 @@ def print_fields(printer: Printer, fields: Mapping[str, Attribute]) -> None:
 
 
 def _dense(value: Attribute) -> Attribute:
-    """Return a list of plain integers as a dense array, anything else as it is."""
+    """Return a list of plain integers as a dense array, any other attribute unchanged."""
     if not isinstance(value, ArrayAttr):
         return value
     numbers = [n.value.data for n in value if isinstance(n, IntegerAttr) and n.type == i64]
@@ -141,14 +141,14 @@ def _print_value(printer: Printer, value: Attribute) -> None:
 
 
 class SpelledOp(NdOp, ABC):
-    """An op without regions, spelled the usual way.
+    """An op without regions in the usual syntax.
 
-    Properties that are what `defaults` says are not written.
+    Properties equal to their `defaults` are not printed.
     """
 
     @classmethod
     def defaults(cls) -> Mapping[str, Attribute]:
-        """Return the properties that need not be written."""
+        """Return the defaults of properties."""
         properties = cls.get_irdl_definition().properties
         return {k: p.default_value for k, p in properties.items() if p.default_value is not None}
 
@@ -186,7 +186,7 @@ class SpelledOp(NdOp, ABC):
 def parse_types(parser: Parser, operands: int) -> tuple[Sequence[Attribute], Sequence[Attribute]]:
     """Parse ``T`` (all alike), ``T -> R`` (one operand) or a function type."""
     type = parser.parse_optional_type()
-    if type is None:  # a parenthesis that does not open a type: never, but it says so
+    if type is None:  # only for a parenthesis that opens no type, which xDSL reports itself
         parser.raise_error("type expected")
     if isinstance(type, FunctionType):
         return type.inputs.data, type.outputs.data

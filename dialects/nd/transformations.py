@@ -1,7 +1,7 @@
-"""Transformations of a region, as ops: its derivatives backward and forward, and batches of it.
+"""Ops for transformations of a region: reverse and forward derivatives, and batching.
 
-`sw.grad`, `sw.jvp` and `sw.vmap` write these while a function is traced; the pass `transform`
-replaces each by ordinary ops. Values from outside of the region count as constants.
+`sw.grad`, `sw.jvp` and `sw.vmap` create them during tracing; the pass `transform` replaces each by
+ordinary ops. Captured values count as constants.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ from stepwell.dialects.types import dtype
 
 
 class TransformationOp(RegionOp, ABC):
-    """An op that stands for what becomes of a region: nothing runs it as it is.
+    """An op that stands for a transformed region; it is never executed itself.
 
-    Written ``(%x = %a, %w = %b) given(%c : T) {fields} : (A, B) -> (R) { ... }``: the region's
-    arguments with what they are, then more operands of the op.
+    Syntax: ``(%x = %a, %w = %b) given(%c : T) {fields} : (A, B) -> (R) { ... }``: the region's
+    arguments with their operands, then the further operands.
     """
 
     GIVEN: ClassVar[str] = ""
-    """The further operands, and the word before them."""
+    """The name of the further operands, which is also their keyword."""
 
     outputs = var_result_def()
     body = region_def("single_block")
 
     @property
     def more(self) -> Sequence[SSAValue]:
-        """The operands that are none of the region's arguments."""
+        """The operands that are not bound to arguments of the region."""
         found = getattr(self, self.GIVEN)
         if found is None:
             return ()
@@ -67,12 +67,12 @@ class TransformationOp(RegionOp, ABC):
 
     @property
     def inputs(self) -> Sequence[SSAValue]:
-        """The operands that the region's arguments are."""
+        """The operands bound to the region's arguments."""
         return self.operands[: len(self.operands) - len(self.more)]
 
     @property
     def yields(self) -> Sequence[SSAValue]:
-        """What the region computes."""
+        """The values that the region yields."""
         last = self.body.block.last_op
         if not isinstance(last, YieldOp):
             raise VerifyException("body must end in nd.yield")
@@ -110,7 +110,7 @@ class TransformationOp(RegionOp, ABC):
     def argument_types(
         cls, types: Sequence[Attribute], properties: dict[str, Attribute]
     ) -> Sequence[Attribute]:
-        """Return the types of the region's arguments, by those of what they are."""
+        """Return the types of the region's arguments, given those of the operands."""
         return types
 
     def print(self, printer: Printer) -> None:
@@ -142,10 +142,10 @@ def _print_typed(printer: Printer, value: SSAValue) -> None:
 
 
 class DerivativeOp(TransformationOp, ABC):
-    """What the two derivatives share.
+    """The base of the two derivative ops.
 
     * (C1) The region has one argument for each of ``primals``, of its type.
-    * (C2) ``wrt`` names arguments and ``of`` results, each once, rising; all are floats.
+    * (C2) ``wrt`` lists arguments and ``of`` results, in ascending order; all are floats.
     """
 
     wrt = prop_def(AXES)
@@ -177,7 +177,7 @@ class DerivativeOp(TransformationOp, ABC):
         self.check_numbers("of", axes(self.of), self.yields)  # derivative_c2
 
     def check_numbers(self, what: str, numbers: Sequence[int], of: Sequence[SSAValue]) -> None:
-        """Refuse numbers that do not name floats among ``of``, in order."""
+        """Refuse numbers that are not ascending indices of floats among ``of``."""
         if list(numbers) != sorted(set(numbers)) or not set(numbers) <= set(range(len(of))):
             raise VerifyException(
                 f"{what} must name some of {len(of)} values, rising, got {list(numbers)}"
@@ -199,14 +199,14 @@ class DerivativeOp(TransformationOp, ABC):
 
 @irdl_op_definition
 class VjpOp(DerivativeOp):
-    """Run the region, and its derivative backward: results, then a cotangent for each of ``wrt``.
+    """Run the region and its reverse-mode derivative: results, then a cotangent for each ``wrt``.
 
-    A cotangent of an argument is the sum over the results ``of`` of their cotangents, each
-    times the derivative of that result by the argument (``J^T c``): the gradient, where the one
-    result is a number and its cotangent 1.
+    The cotangent of an argument is the sum over the results ``of`` of their cotangents times the
+    derivative of that result by the argument (``J^T c``). For one scalar result with cotangent 1 it
+    is the gradient.
 
     * (C3) There is a cotangent for each of ``of``, of its type.
-    * (C4) Results are those of the region, then one of the type of each of ``wrt``.
+    * (C4) The results are those of the region, then one of the type of each of ``wrt``.
     """
 
     name = "nd.vjp"
@@ -225,13 +225,13 @@ class VjpOp(DerivativeOp):
 
 @irdl_op_definition
 class JvpOp(DerivativeOp):
-    """Run the region, and its derivative forward: results, then a tangent for each of ``of``.
+    """Run the region and its forward-mode derivative: results, then a tangent for each of ``of``.
 
-    The tangent of a result is the sum over the arguments ``wrt`` of the derivative of the result
-    by that argument, times its tangent (``J t``).
+    The tangent of a result is the sum over the arguments ``wrt`` of the derivative of the result by
+    that argument times its tangent (``J t``).
 
     * (C3) There is a tangent for each of ``wrt``, of its type.
-    * (C4) Results are those of the region, then one of the type of each of ``of``.
+    * (C4) The results are those of the region, then one of the type of each of ``of``.
     """
 
     name = "nd.jvp"
@@ -257,23 +257,22 @@ def _types_forward(op: JvpOp) -> list[Attribute]:
 
 
 UNBATCHED = -1
-"""In place of an axis: there is none, the value is the same for the whole batch."""
+"""In place of an axis: the value is not batched, it is the same for all examples."""
 
 
 @irdl_op_definition
 class VmapOp(TransformationOp):
-    """Run the region for each element of a batch, all at once.
+    """Run the region for each example of a batch, all at once.
 
-    ``in_axes`` has for each of ``primals`` the axis that counts the batch, -1 where the value is
-    the same for all of it; ``out_axes`` has where that axis is in each result, -1 where the
-    result does not depend on the batch. Ops within that look at all examples (nd.all_sum) name the
-    batch by its ``axis_name``.
+    ``in_axes`` has the batch axis of each of ``primals``, -1 if the value is the same for all
+    examples; ``out_axes`` has the batch axis of each result, -1 if the result does not depend on
+    the example. Collectives in the region (nd.all_sum) refer to the batch by its ``axis_name``.
 
-    * (C1) The region has one argument for each of ``primals``, of its type without the axis of
-      the batch, and ends in nd.yield.
+    * (C1) The region has one argument for each of ``primals``, of its type without the batch axis,
+      and ends in nd.yield.
     * (C2) Axes are those of operands and results, counted from 0, or -1.
-    * (C3) The axes of the batch have one size; it is ``size``, or the operand ``count``.
-    * (C4) Results have the types that the region yields, with the axis of the batch.
+    * (C3) The batch axes have the same size; it is ``size``, or the operand ``count``.
+    * (C4) The results have the types that the region yields, with the batch axis.
     """
 
     name = "nd.vmap"
@@ -309,7 +308,7 @@ class VmapOp(TransformationOp):
 
     @property
     def length(self) -> int:
-        """The size of the batch, DYNAMIC where only known at run time."""
+        """The size of the batch; DYNAMIC if known only at run time."""
         return DYNAMIC if self.size is None else self.size.value.data
 
     def verify_(self) -> None:
@@ -336,7 +335,7 @@ class VmapOp(TransformationOp):
     def argument_types(
         cls, types: Sequence[Attribute], properties: dict[str, Attribute]
     ) -> Sequence[Attribute]:
-        """Return ``types`` without the axes of the batch."""
+        """Return ``types`` without the batch axes."""
         told = axes(properties["in_axes"])  # pyright: ignore[reportArgumentType]
         return [_without(t, a) for t, a in zip(types, told, strict=True)]
 

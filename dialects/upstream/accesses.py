@@ -1,8 +1,8 @@
-"""What ops of the floors of tensors below `nd` want of sizes and indices: none reads beyond.
+"""Bounds conditions of ops below `nd` on the tensor floors: no size or index leaves its tensor.
 
-The rules of `nd` stand beside its ops and are checked before it is lowered; a module that begins on
-a lower floor is held to these. What sizes of the arguments decide becomes a `Check` of the call;
-an index that data decides must be held within its tensor by the module.
+The conditions of `nd` are checked before it is lowered; these serve modules that begin on a lower
+floor. A condition on sizes of arguments becomes a `Check` of the call; for an index computed from
+data, the module itself must keep the index within its tensor.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ Rule = Callable[[Any, "Accesses"], Sequence[Any]]
 
 
 class Accesses(Sizing):
-    """Walks a function of structured ops: sizes, indices, and what must hold of them."""
+    """A walk of a function of structured ops that collects the conditions on sizes and indices."""
 
     def __init__(self, function: func.FuncOp) -> None:
         super().__init__(function)
         self.ranges = Ranges(self._numbers)
         self._times: list[Formula] = []
-        """How often the loops around this place run."""
+        """The trip counts of the enclosing loops."""
 
     def visit(self, op: Operation) -> None:
-        """Find the sizes of what ``op`` gives, and what it wants of sizes and indices."""
+        """Compute the sizes of the results of ``op`` and collect its conditions."""
         rule = _RULES.get(type(op))
         if rule is None:
             if op.name.startswith(("arith.", "math.")) and not _has_unknown(op):
@@ -55,7 +55,7 @@ class Accesses(Sizing):
 
     @contextmanager
     def speaking_of(self, op: Operation) -> Any:
-        """Let words and locations speak of ``op``."""
+        """Attribute messages and locations to ``op``."""
         outer, self.source = self.source, op
         try:
             yield
@@ -83,7 +83,7 @@ class Accesses(Sizing):
 
     @contextmanager
     def repeated(self, times: Sequence[Formula]) -> Generator[None]:
-        """Look at what runs in loops of these sizes: not at all where one of them is 0."""
+        """Treat the body of loops with trip counts ``times``: if one is 0, it does not run."""
         self._times += times
         try:
             yield
@@ -91,7 +91,7 @@ class Accesses(Sizing):
             del self._times[len(self._times) - len(times) :]
 
     def lies_within(self, low: Formula, high: Formula, size: Formula, words: Sequence[Any]) -> None:
-        """Want places from ``low`` to ``high`` to be of an axis of ``size``, if there are any."""
+        """Require indices from ``low`` to ``high`` to be in bounds of ``size``, if they run."""
         for difference in (low, size - high - ONE):
             least, most = difference.bounds()
             if least is not None and least >= 0:
@@ -104,7 +104,7 @@ class Accesses(Sizing):
             self.require(condition, words)
 
     def place(self, x: SSAValue, axis: int, index: SSAValue) -> None:
-        """Want an index to be a place along an axis of ``x``."""
+        """Require an index to be in bounds along an axis of ``x``."""
         size = self.shape(x)[axis]
         low, high = self.told(index, f"axis {axis} of {named(x)}")
         words = (
@@ -118,7 +118,7 @@ class Accesses(Sizing):
         self.lies_within(low, high, size, words)
 
     def told(self, index: SSAValue, what: str) -> tuple[Formula, Formula]:
-        """Return where an index lies; an error where nothing tells."""
+        """Return the range of an index; raise an error if it is unknown."""
         low, high = self.ranges.of(index)
         if low is None or high is None or self.ranges.is_any(index):
             self.fail(f"nothing tells that {named(index)} lies within {what}", HELP)
@@ -140,7 +140,7 @@ _EXACT = frozenset(
         arith.TruncIOp,
     }
 )
-"""Ops of arith of which `Sizing` knows what numbers they give."""
+"""Ops of arith whose results `Sizing` can express as formulas."""
 
 _RULES: dict[type[Operation], Rule] = {}
 
@@ -220,7 +220,7 @@ def _insert(op: tensor.InsertOp, s: Accesses) -> Sequence[Any]:
 
 
 def _part(op: Any, x: SSAValue, s: Accesses) -> Shape:
-    """Want a slice to lie within ``x``; return its sizes."""
+    """Require a slice to lie within ``x``; return its sizes."""
     whole = s.shape(x)
     offsets, sizes, strides = (
         _mixed(static, dynamic)
@@ -266,7 +266,7 @@ def _insert_slice(op: tensor.InsertSliceOp, s: Accesses) -> Sequence[Any]:
 
 
 def _kept(op: Any, part: SSAValue) -> Sequence[int]:
-    """Return which axes of a slice its type has."""
+    """Return the axes of a slice that its type keeps."""
     assert isinstance(part.type, TensorType)
     kept = rank_reduced(op.static_sizes.get_values(), part.type.get_shape())
     assert kept is not None, "the verifier has seen to it"
@@ -359,7 +359,7 @@ def _check_map(s: Accesses, x: SSAValue, axis: int, size: Formula, range: Range)
 
 
 def _extents(operands: Sequence[Any], loops: int, s: Accesses) -> list[Formula]:
-    """Return the sizes of the loops, which all axes they walk along must have."""
+    """Return the loops' trip counts; require every axis that they index to have that size."""
     found: dict[int, tuple[Formula, SSAValue, int]] = {}
     for value, map in operands:
         for axis, expression in enumerate(map.results):
@@ -392,14 +392,14 @@ def _index(op: linalg.IndexOp, s: Accesses) -> Sequence[Any]:
 
 
 def _carried(s: Accesses, before: Sequence[SSAValue], inside: Sequence[SSAValue]) -> None:
-    """Let what a loop carries have the sizes it begins with."""
+    """Set the sizes of loop-carried block arguments to those of the initial values."""
     for value, argument in zip(before, inside, strict=True):
         if isinstance(value.type, TensorType):
             s._shapes[argument] = s.shape(value)  # pyright: ignore[reportPrivateUsage]
 
 
 def _same_sizes(s: Accesses, before: Sequence[SSAValue], after: Sequence[SSAValue]) -> list[Any]:
-    """Want what goes round a loop to keep its sizes; return them."""
+    """Require loop-carried values to keep their sizes; return these."""
     for old, new in zip(before, after, strict=True):
         if isinstance(old.type, TensorType):
             s.same_shapes(old, new)

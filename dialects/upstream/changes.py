@@ -1,8 +1,8 @@
-"""Every change that Stepwell makes to xDSL's own classes: what, why, and until when.
+"""The list of all changes that Stepwell makes to xDSL's own classes, with reasons and end dates.
 
-`test_upstream_changes.py` holds this list against what differs in xDSL's classes after Stepwell is
-imported, and runs `still` of each change with xDSL alone: it fails when that is needed no more.
-`make docs` writes the list into docs/upstream.md.
+`test_upstream_changes.py` compares the list with the actual differences in xDSL's classes after
+Stepwell is imported, and runs `still` of each change with xDSL alone: it fails when the change is
+no longer needed. `make docs` writes the list into docs/upstream.md.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Change:
-    """One change; a program that is valid in xDSL alone means with it what it meant."""
+    """One change; it preserves the meaning of every program that xDSL alone accepts."""
 
     file: str
-    """The file beside this one that makes it."""
+    """The file in this folder that makes the change."""
     members: tuple[str, ...]
-    """What it replaces or adds to: members of classes, functions; `*` stands for any."""
+    """The members of classes and the functions that it replaces or adds; `*` matches any."""
     what: str
     why: str
-    """The fault of xDSL 0.74.0, or the cost that was measured."""
+    """The defect of xDSL 0.74.0, or the measured cost."""
     still: str
-    """Python that fails with xDSL alone once the fault or the cost is gone."""
+    """Python code that fails with xDSL alone once the defect or the cost is gone."""
 
 
 _QUICK = (

@@ -1,7 +1,7 @@
-"""Between which sizes the indices lie that a module computes, as formulas over its arguments' `?`.
+"""Ranges of the indices that a module computes, as formulas over its arguments' `?`.
 
-What is told of numbers comes from constants, sizes, loops, types, and what holds them within
-bounds: minimum and maximum, remainders, comparisons around a branch.
+They follow from constants, sizes, loops, types, and ops that bound a value: minimum and maximum,
+remainders, comparisons around a branch.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from xdsl.ir.affine import (
 from stepwell.core.formulas import Formula
 
 Range: TypeAlias = "tuple[Formula | None, Formula | None]"
-"""The least and the greatest value; None where there is no telling."""
+"""The smallest and the largest value; None if unknown."""
 
 UNKNOWN: Range = (None, None)
 ZERO, ONE = Formula(), Formula.of(1)
 _DEEPEST = 64
-"""Ops that an index is followed back through at most."""
+"""Maximum length of the use-def chain that is followed."""
 
 
 class Ranges:
-    """What is known of indices at the place that is being looked at."""
+    """The known ranges of values at the op being visited."""
 
     def __init__(self, numbers: Mapping[SSAValue, Formula]) -> None:
         self._numbers = numbers
         self._assumed: dict[SSAValue, Range] = {}
         self.extents: dict[Operation, Sequence[Formula]] = {}
-        """The sizes of the loops of structured ops."""
+        """The trip counts of structured ops' loops."""
 
     def of(self, value: SSAValue, depth: int = 0) -> Range:
-        """Return between which sizes a value lies."""
+        """Return the range of a value."""
         found = self._computed(value, depth)
         held = self._assumed.get(value)
         return found if held is None else _both(found, held)
 
     def is_any(self, value: SSAValue) -> bool:
-        """Whether nothing but its type is known of a number that was an integer, as of data."""
+        """Whether the range of an index cast from an integer is only that of the integer's type."""
         casts = (arith.IndexCastOp, arith.ExtSIOp, arith.ExtUIOp)
         while value not in self._assumed and isinstance(value.owner, casts):
             value = value.owner.operands[0]
@@ -59,7 +59,7 @@ class Ranges:
     def _computed(self, value: SSAValue, depth: int) -> Range:
         owner = value.owner
         if isinstance(owner, arith.IndexCastOp) and value.type in (i64, IndexType()):
-            return self.of(owner.input, depth + 1)  # both have 64 bits: nothing wraps
+            return self.of(owner.input, depth + 1)  # both have 64 bits: no wrapping
         if (exact := self._numbers.get(value)) is not None:
             return exact, exact
         if depth < _DEEPEST and isinstance(owner, Operation):
@@ -81,7 +81,7 @@ class Ranges:
         return UNKNOWN if above is None else (ZERO, self.extents[above][op.dim.value.data] - ONE)
 
     def _iteration(self, loop: scf.ForOp, depth: int) -> Range:
-        """Return what a loop counts: from its start to before its end, where it steps forward."""
+        """Return the range of a loop counter: from its start to before its end, if it counts up."""
         step, _ = self.of(loop.step, depth + 1)
         if step is None or (step.bounds()[0] or 0) < 1:
             return UNKNOWN
@@ -90,7 +90,7 @@ class Ranges:
 
     @contextmanager
     def where(self, condition: SSAValue) -> Generator[None]:
-        """Know that a condition holds."""
+        """Assume a condition inside the context."""
         before = dict(self._assumed)
         self._assume(condition)
         try:
@@ -115,7 +115,7 @@ _EQ, _SLT, _SLE, _SGT, _SGE, _ULT, _ULE, _UGT, _UGE = 0, 2, 3, 4, 5, 6, 7, 8, 9
 def _compared(
     predicate: int, x: SSAValue, left: Range, y: SSAValue, right: Range
 ) -> list[tuple[SSAValue, Range]]:
-    """Return what a comparison that holds tells of its two sides."""
+    """Return the ranges that a comparison implies for its operands if it holds."""
     if predicate in (_SGT, _SGE, _UGT, _UGE):
         turned = {_SGT: _SLT, _SGE: _SLE, _UGT: _ULT, _UGE: _ULE}[predicate]
         return _compared(turned, y, right, x, left)
@@ -136,7 +136,7 @@ def _not_negative(range: Range) -> bool:
 
 
 def _both(a: Range, b: Range) -> Range:
-    """Return where a value lies that lies in both."""
+    """Return the intersection of two ranges."""
     return _chosen("max", a[0], b[0]), _chosen("min", a[1], b[1])
 
 
@@ -147,7 +147,7 @@ def _chosen(operator: str, a: Formula | None, b: Formula | None) -> Formula | No
 
 
 def _either(a: Range, b: Range) -> Range:
-    """Return where a value lies that lies in one of two."""
+    """Return the union of two ranges."""
     return _joined("min", a[0], b[0]), _joined("max", a[1], b[1])
 
 
@@ -156,7 +156,7 @@ def _joined(operator: str, a: Formula | None, b: Formula | None) -> Formula | No
 
 
 def _of_type(value: SSAValue) -> Range:
-    """Return what the type of an integer tells of it."""
+    """Return the range of an integer's type."""
     if isinstance(value.type, IntegerType) and value.type.width.data < 64:
         half = 1 << (value.type.width.data - 1)
         return Formula.of(-half), Formula.of(half - 1)
@@ -164,7 +164,7 @@ def _of_type(value: SSAValue) -> Range:
 
 
 def _in_type(range: Range, value: SSAValue) -> Range:
-    """Return a range of numbers as far as the type holds them: else they wrap around."""
+    """Return a range, or that of the type if the numbers may wrap around."""
     low, high = _of_type(value)
     if low is None or high is None:
         return range
@@ -213,7 +213,7 @@ def _minimum(op: Any, each: Sequence[Range]) -> Range:
 
 
 def _unsigned_minimum(op: Any, each: Sequence[Range]) -> Range:
-    """The smaller of two as unsigned numbers is no larger than one that is not negative."""
+    """The unsigned minimum is at most any operand that is not negative."""
     highs = [high for (low, high) in each if _not_negative((low, high))]
     if not highs:
         return UNKNOWN
@@ -225,7 +225,7 @@ def _unsigned_maximum(op: Any, each: Sequence[Range]) -> Range:
 
 
 def _remainder(op: Any, each: Sequence[Range]) -> Range:
-    """A remainder lies below what it is divided by; only unsigned, or of what is not negative."""
+    """A remainder is below a positive divisor in magnitude, and at least 0 if x or op allow it."""
     x, (low, high) = each
     if low is None or high is None or (low.bounds()[0] or 0) < 1:
         return UNKNOWN
@@ -235,13 +235,13 @@ def _remainder(op: Any, each: Sequence[Range]) -> Range:
 
 
 def _mask(op: Any, each: Sequence[Range]) -> Range:
-    """Bits that one side has not are not in the result."""
+    """A bitwise and is at most any operand that is not negative."""
     highs = [high for (low, high) in each if _not_negative((low, high))]
     return (ZERO, highs[0]) if highs else UNKNOWN
 
 
 def _quotient(op: Any, each: Sequence[Range]) -> Range:
-    """What is divided by one or more gets no larger."""
+    """Division by one or more does not increase a number."""
     x, (low, _) = each
     if not _not_negative(x) or low is None or (low.bounds()[0] or 0) < 1:
         return UNKNOWN
@@ -263,7 +263,7 @@ def _unsigned_wider(op: Any, each: Sequence[Range]) -> Range:
 
 
 def _cast(op: Any, each: Sequence[Range]) -> Range:
-    """An index that becomes an integer is wrapped into it, which `_in_type` sees to."""
+    """A cast keeps the range; `_in_type` handles wrapping into a narrower type."""
     assert isinstance(op.result.type, IndexType | IntegerType)
     return each[0]
 
@@ -291,7 +291,7 @@ _RULES: Mapping[type[Operation], Rule] = {
 
 
 def of_expression(expression: AffineExpr, extents: Sequence[Formula]) -> Range:
-    """Return between which places an affine expression lies, each loop having an iteration."""
+    """Return the range of an affine expression in iterations of loops that run."""
     match expression:
         case AffineConstantExpr(value=value):
             return Formula.of(value), Formula.of(value)

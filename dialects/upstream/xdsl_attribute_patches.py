@@ -1,4 +1,4 @@
-"""Attributes are made, verified and asked for their sizes by shorter ways (`xdsl_patches`)."""
+"""Faster creation and verification of attributes, and access to their sizes (`xdsl_patches`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from xdsl.irdl import AnyAttr, AnyOf, BaseAttr, RangeOf, TypeVarConstraint
 
 
 def _kinds(constraint: Any) -> tuple[type, ...] | None:
-    """Return the classes of which an attribute has to be; None where there is more to it."""
+    """Return the classes an attribute may have; None if the constraint checks more."""
     match constraint:
         case AnyAttr():
             return (Attribute,)
@@ -39,7 +39,7 @@ def _kinds(constraint: Any) -> tuple[type, ...] | None:
 
 @cache
 def _checks(kind: type[ParametrizedAttribute]) -> tuple[tuple[str, Any, Any], ...] | None:
-    """Return for each parameter its classes, and those of what is in it if it is an array."""
+    """Return for each parameter its classes, and those of its elements if it is an array."""
     checks: list[tuple[str, Any, Any]] = []
     for name, parameter in kind.get_irdl_definition().parameters:
         constraint: Any = parameter.constr
@@ -56,7 +56,7 @@ def _checks(kind: type[ParametrizedAttribute]) -> tuple[tuple[str, Any, Any], ..
 
 
 def _fits(self: ParametrizedAttribute) -> bool:
-    """Whether the parameters are seen to be right by their classes."""
+    """Whether the classes of the parameters prove that they are valid."""
     kind = type(self)
     checks = _checks(kind)
     if checks is None:
@@ -73,7 +73,7 @@ def _fits(self: ParametrizedAttribute) -> bool:
 
 
 def _verified(self: ParametrizedAttribute) -> None:
-    """Verify the parameters; xDSL's own definition says what is wrong."""
+    """Verify the parameters; xDSL's definition reports errors."""
     if not _fits(self):
         type(self).get_irdl_definition().verify(self)
     self.verify()
@@ -81,7 +81,7 @@ def _verified(self: ParametrizedAttribute) -> None:
 
 @cache
 def _names(kind: type[ParametrizedAttribute]) -> tuple[str, ...] | None:
-    """Return the names of the parameters; None where one is converted first."""
+    """Return the names of the parameters; None if one has a converter."""
     parameters = kind.get_irdl_definition().parameters
     if any(each.converter is not None for _, each in parameters):
         return None
@@ -92,7 +92,7 @@ _xdsl_parametrized = ParametrizedAttribute.__init__
 
 
 def _parametrized(self: ParametrizedAttribute, *parameters: Any) -> None:
-    """Set the parameters, which nobody can afterwards."""
+    """Set the parameters of the immutable attribute."""
     names = _names(type(self))
     if names is None or len(names) != len(parameters):
         _xdsl_parametrized(self, *parameters)
@@ -104,7 +104,7 @@ def _parametrized(self: ParametrizedAttribute, *parameters: Any) -> None:
 
 @cache
 def _is_free(kind: type[Attribute]) -> bool:
-    """Whether nothing is verified of what an attribute is made of."""
+    """Whether an attribute has no verifiers."""
     base: Any = Attribute
     plain = kind._verify is base._verify and kind.verify is base.verify  # pyright: ignore
     return plain and issubclass(kind, Data)
@@ -125,7 +125,7 @@ _xdsl_memref = MemRefType.__init__
 def _memref(
     self: Any, element_type: Any, shape: Any, layout: Any = _NONE, memory_space: Any = _NONE
 ) -> None:
-    """Make the type of a buffer; a list of sizes is seen to be no attribute at once."""
+    """Create a buffer type; a tuple or list of sizes needs no test for attributes."""
     if (sizes := _known_sizes(shape)) is None:
         _xdsl_memref(self, element_type, shape, layout, memory_space)
     else:
@@ -136,7 +136,7 @@ _xdsl_tensor = TensorType.__init__
 
 
 def _tensor(self: Any, element_type: Any, shape: Any, encoding: Any = _NONE) -> None:
-    """Make the type of a tensor."""
+    """Create a tensor type."""
     if (sizes := _known_sizes(shape)) is None:
         _xdsl_tensor(self, element_type, shape, encoding)
     else:
@@ -144,7 +144,7 @@ def _tensor(self: Any, element_type: Any, shape: Any, encoding: Any = _NONE) -> 
 
 
 def _known_sizes(shape: Any) -> Attribute | None:
-    """Return a list of sizes as an attribute; None where it is not that for sure."""
+    """Return a list of sizes as an attribute; None if it is not one for certain."""
     if type(shape) is not tuple and type(shape) is not list:
         return None
     for n in shape:
@@ -162,7 +162,7 @@ _xdsl_from_list = DenseArrayBase.from_list
 
 
 def _from_list(data_type: Any, data: Any) -> Any:
-    """Return numbers as an attribute, the same one for the same integers."""
+    """Return numbers as an attribute, cached for integers."""
     if data_type is not i64 and data_type is not i32:
         return _xdsl_from_list(data_type, data)
     numbers = tuple(data)
@@ -179,12 +179,12 @@ def _longs(numbers: tuple[int, ...]) -> Attribute:
 
 @lru_cache(maxsize=4096)
 def ints(numbers: tuple[int, ...]) -> Attribute:
-    """Return numbers of 32 bits as an attribute."""
+    """Return 32-bit numbers as an attribute."""
     return _xdsl_from_list(i32, numbers)
 
 
 def _shape(self: Any) -> tuple[int, ...]:
-    """Return the sizes of a type, which never change."""
+    """Return the sizes of a type, cached since types are immutable."""
     known: tuple[int, ...] | None = self.__dict__.get("_sizes")
     if known is None:
         known = self.__dict__["_sizes"] = tuple([n.data for n in self.shape.data])
@@ -200,4 +200,4 @@ ATTRIBUTES: Mapping[Any, Mapping[str, Any]] = {
     TensorType: {"__init__": _tensor, "get_shape": _shape},
     ParametrizedAttribute: {"__init__": _parametrized, "_verify": _verified},
 }
-"""What takes the place of members of classes."""
+"""The replacements of class members."""

@@ -1,7 +1,7 @@
-"""The busiest methods of xDSL's IR, quicker: a compiler makes and reads ops more than all else.
+"""Faster versions of the hottest methods of xDSL's IR: a compiler mostly creates and reads ops.
 
-Each replacement does what the method of xDSL that it takes the place of does, by a shorter way
-(`test_xdsl_patches.py` holds them side by side), and leaves what is rare to that method.
+Each replacement does what the original method does (`test_xdsl_patches.py` compares them) and calls
+the original in rare cases.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from stepwell.dialects.upstream.xdsl_attribute_patches import ATTRIBUTES, ints
 
 
 class Plain(ABCMeta):
-    """The class of the IR's classes: `isinstance` asks for bases, not for what is registered."""
+    """The metaclass of IR classes: `isinstance` checks base classes, not the ABC registry."""
 
     __instancecheck__ = type.__instancecheck__
 
 
 def _plain(kind: Any) -> None:
-    """Make ``kind`` and what derives from it plain; classes that come later are so by birth."""
+    """Make ``kind`` and its subclasses plain; later subclasses inherit the metaclass."""
     if type(kind) is ABCMeta:
         kind.__class__ = Plain
     for each in type.__subclasses__(kind):
@@ -55,7 +55,7 @@ def _plain(kind: Any) -> None:
 
 
 def _use(self: Any, operation: Operation, index: int) -> None:
-    """Make a use; that there is none beside it stands in the class."""
+    """Create a use; the class has the default of its list links."""
     self._operation = operation
     self._index = index
 
@@ -71,7 +71,7 @@ def _operation(
     successors: Sequence[Block] = (),
     regions: Sequence[Region] = (),
 ) -> None:
-    """Make an op; that it has no operands or successors at first stands in the class."""
+    """Create an op; the class has the empty defaults of operands and successors."""
     if operands:
         values = SSAValues(operands)
         uses = [Use(self, k) for k in range(len(values))]
@@ -93,7 +93,7 @@ def _operation(
 
 @cache
 def _defaults(kind: type[IRDLOperation]) -> tuple[Any, Any]:
-    """Return the properties and attributes that ops have where they are given none."""
+    """Return the default properties and attributes of ops."""
     definition = kind.get_irdl_definition()
     tables: tuple[Mapping[str, Any], ...] = (definition.properties, definition.attributes)
     properties, attributes = (
@@ -108,7 +108,7 @@ def _defaults(kind: type[IRDLOperation]) -> tuple[Any, Any]:
 
 
 def _completed(self: IRDLOperation) -> None:
-    """Give an op its defaults."""
+    """Add missing defaults to an op."""
     properties, attributes = _defaults(type(self))
     for name, value in properties:
         self.properties.setdefault(name, value)
@@ -118,18 +118,18 @@ def _completed(self: IRDLOperation) -> None:
 
 
 class _Form(NamedTuple):
-    """What is given to make an op of one class: for each place, whether several may stand there."""
+    """The arguments of a class's constructor: for each place, whether it takes several values."""
 
     operands: tuple[bool, ...]
     results: tuple[bool, ...]
     regions: tuple[bool, ...]
     sized: bool
-    """Whether it is noted how many operands stand in each place."""
+    """Whether the op stores the number of operands of each place."""
 
 
 @cache
 def _form(kind: type[IRDLOperation]) -> _Form | None:
-    """Return the form of a class; None where making its ops is left to xDSL."""
+    """Return the form of a class; None if xDSL must create its ops."""
     definition: OpDef = kind.get_irdl_definition()
     if definition.successors:
         return None
@@ -153,7 +153,7 @@ _LISTS = frozenset({list, tuple, SSAValues})
 
 
 def _flat(given: Sequence[Any], places: tuple[bool, ...], values: bool, sizes: list[int]) -> Any:
-    """Return what is given as one list, and note how many stand in each place; None if unsure."""
+    """Return arguments as one list and record the length of each place; None if unsure."""
     if len(given) != len(places):
         return None
     flat: list[Any] = []
@@ -185,7 +185,7 @@ def _irdl_operation(
     successors: Any = None,
     regions: Any = None,
 ) -> None:
-    """Make an op of what is given in the usual forms."""
+    """Create an op from arguments of the usual forms."""
     form = _form(type(self))
     sizes: list[int] = []
     if form is not None and not successors:
@@ -223,7 +223,7 @@ def _unpacked(numbers: bytes) -> tuple[int, ...]:
 
 
 def _sizes(segments: Any) -> tuple[int, ...]:
-    """Return how many operands stand in each place."""
+    """Return the number of operands of each place."""
     kind = segments.elt_type
     return _unpacked(segments.data.data) if kind is i32 else segments.get_values()
 
@@ -232,7 +232,7 @@ _item = tuple.__getitem__
 
 
 def _parts(op: Any, construct: VarIRConstruct) -> Any:
-    """Return the operands of an op, or whatever else is asked for."""
+    """Return the operands, results, regions or successors of an op."""
     if construct is VarIRConstruct.OPERAND:
         return op._operands
     if construct is VarIRConstruct.RESULT:
@@ -258,13 +258,13 @@ def _read_sized(self: Any, obj: Any, objtype: Any = None) -> Any:
 
 
 def _value(self: Any, idx: Any) -> Any:
-    """Return a value, or some of them in a sequence of the same kind."""
+    """Return a value, or a slice as a sequence of the same class."""
     found = _item(self, idx)
     return SSAValues(found) if type(idx) is slice else found
 
 
 def _ops(self: BlockOps) -> Iterator[Operation]:
-    """Return every op; the one after is known before one is handed out."""
+    """Iterate over the ops; the current one may be detached."""
     op: Any = self.block.first_op
     while op is not None:
         following = op._next_op
@@ -273,7 +273,7 @@ def _ops(self: BlockOps) -> Iterator[Operation]:
 
 
 def _count(self: BlockOps) -> int:
-    """Return how many ops there are; `list` asks too."""
+    """Return the number of ops, which `list` calls too."""
     count = 0
     op: Any = self.block.first_op
     while op is not None:
@@ -283,7 +283,7 @@ def _count(self: BlockOps) -> int:
 
 
 def _attach(self: Block, operation: Operation) -> None:
-    """Take an op in; only one that has regions can be around this block."""
+    """Attach an op; only an op with regions can be an ancestor of this block."""
     if operation.parent:
         raise ValueError("Can't add to a block an operation already attached to a block.")
     if operation.regions and operation.is_ancestor(self):
@@ -295,7 +295,7 @@ _valid_name = IRWithName.extract_valid_name.__func__
 
 
 def _patch() -> None:
-    """Put the replacements in their places."""
+    """Install the replacements."""
     node = core._IRNode  # pyright: ignore[reportPrivateUsage]
     for root in (Attribute, IRWithUses, IRWithName, node):
         _plain(root)

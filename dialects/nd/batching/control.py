@@ -1,8 +1,8 @@
 """Batches of control flow.
 
-A condition that is one for the whole batch stays a branch. Where it differs, both branches run and
-each example takes its own; a loop goes on as long as any example wants, and examples that are done
-keep what they have. Whatever may end a call looks only at examples that take part.
+A condition that is uniform over the batch remains a branch. For a varying condition both branches
+run and a select picks each example's result; a loop runs while any example's test holds, and
+finished examples keep their values. Ops that may end a call look only at active examples.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _if(b: Batch, op: IfOp) -> Sequence[SSAValue]:
 
 
 def _both(b: Batch, op: IfOp) -> Sequence[SSAValue]:
-    """Run both branches, and let each example choose."""
+    """Run both branches and select each example's result."""
     condition = b.found[op.condition]
     ends = [
         b.under(condition, value).inlined(region.block, (), ())
@@ -67,7 +67,7 @@ def _while(b: Batch, op: WhileOp) -> Sequence[SSAValue]:
         return _while_any(b, op, flags)
     if (active := b.active()) is None:
         return _while_all(b, op, flags)
-    some = b.of(ReduceOrOp(active, [0]))  # a loop that no example runs may never end
+    some = b.of(ReduceOrOp(active, [0]))  # a loop that no example runs might not terminate
     then, otherwise = Block(), Block()
     inside = b.within(then)
     inside.builder.insert(YieldOp(_while_all(inside, op, flags)))
@@ -80,7 +80,7 @@ def _while(b: Batch, op: WhileOp) -> Sequence[SSAValue]:
 
 
 def _while_all(b: Batch, op: WhileOp, flags: Sequence[bool]) -> Sequence[SSAValue]:
-    """All examples run as often."""
+    """Write a loop whose condition is uniform: all examples run the same number of steps."""
     carried = led(b, op.carried, flags)
     test, body = (op.detach_region(op.regions[0]) for _ in (0, 1))
     for region in (test, body):
@@ -95,7 +95,7 @@ def _while_all(b: Batch, op: WhileOp, flags: Sequence[bool]) -> Sequence[SSAValu
 
 
 def _while_any(b: Batch, op: WhileOp, flags: Sequence[bool]) -> Sequence[SSAValue]:
-    """Run as long as any example wants; whether each does is carried along."""
+    """Write a loop that runs while any example's test holds; carry each example's test along."""
     carried = led(b, op.carried, flags)
     (go,) = b.inlined(op.test.clone().block, carried, flags)
     go = b.lead(go)
@@ -127,7 +127,7 @@ def _while_any(b: Batch, op: WhileOp, flags: Sequence[bool]) -> Sequence[SSAValu
 
 @batching(ScanOp)
 def _scan(b: Batch, op: ScanOp) -> Sequence[SSAValue]:
-    """The axis of the batch is behind that of the scan."""
+    """Batch the scan; inside, the batch axis of slices comes after the scan's axis."""
     flags, _ = _scan_flags(set(b.found), op)
     xs = [b.moved(b.found[x], 0, 1) if b.has(x) else x for x in op.xs]
     carried = led(b, op.carried, flags[: len(op.carried)])
@@ -155,9 +155,9 @@ def _names(values: Sequence[SSAValue], like: Sequence[SSAValue]) -> None:
 
 
 def _while_flags(found: set[SSAValue], op: WhileOp) -> tuple[list[bool], bool]:
-    """Return which carried values differ from example to example, and whether the condition does.
+    """Return which carried values vary over the batch, and whether the condition does.
 
-    found : what is known to differ; gets what does inside of the loop
+    found : the values known to vary; the varying values of the loop are added
     """
     flags = [v in found for v in op.carried]
     while True:
@@ -176,7 +176,7 @@ def _while_flags(found: set[SSAValue], op: WhileOp) -> tuple[list[bool], bool]:
 
 
 def _scan_flags(found: set[SSAValue], op: ScanOp) -> tuple[list[bool], None]:
-    """Return which results differ from example to example; ``found`` as in `_while_flags`."""
+    """Return which results vary over the batch; ``found`` as in `_while_flags`."""
     count = len(op.carried)
     flags = [v in found for v in op.carried]
     block = op.body.block
@@ -192,19 +192,19 @@ def _scan_flags(found: set[SSAValue], op: ScanOp) -> tuple[list[bool], None]:
 
 
 def _note(found: set[SSAValue], block: Block) -> None:
-    """Add to ``found`` what ops of ``block`` make of what is in it."""
+    """Add to ``found`` the values of ``block`` that depend on values in it."""
     for op in block.ops:
         if any(v in found for v in reads(op)) or _is_told_apart(op):
             found.update(r for r, flag in zip(op.results, _flags(found, op), strict=True) if flag)
 
 
 def _is_told_apart(op: Operation) -> bool:
-    """Whether ``op`` may differ from example to example though nothing that it reads does."""
+    """Whether ``op`` may vary over the batch although its operands do not."""
     return any(isinstance(each, ReduceScatterOp) for each in op.walk())
 
 
 def _flags(found: set[SSAValue], op: Operation) -> Sequence[bool]:
-    """Return which results of ``op`` differ from example to example."""
+    """Return which results of ``op`` vary over the batch."""
     if isinstance(op, WhileOp):
         return _while_flags(found, op)[0]
     if isinstance(op, ScanOp):

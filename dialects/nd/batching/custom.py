@@ -1,4 +1,4 @@
-"""Batches of ops that say how to differentiate what they compute: they still do, for the batch."""
+"""Batching of ops with custom differentiation: the batched op keeps its rules, batched."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _checkpoint(b: Batch, op: CheckpointOp) -> Sequence[SSAValue]:
 
 @batching(CustomVjpOp)
 def _custom_vjp(b: Batch, op: CustomVjpOp) -> Sequence[SSAValue]:
-    """The cotangent of what is one for all is the sum of those of all examples."""
+    """Sum the cotangents of all examples for an unbatched input."""
     known = floats(op.inputs)
     given, count, cotangents = (
         [b.has(v) for v in op.inputs],
@@ -63,7 +63,7 @@ def _custom_vjp(b: Batch, op: CustomVjpOp) -> Sequence[SSAValue]:
 
 @batching(CustomJvpOp)
 def _custom_jvp(b: Batch, op: CustomJvpOp) -> Sequence[SSAValue]:
-    """The tangent of what is one for all is one for all."""
+    """Keep the tangent of an unbatched input unbatched."""
     given = [b.has(v) for v in op.inputs]
     tangents = [b.has(v) for v in floats(op.inputs)]
     regions = _detached(op)
@@ -78,7 +78,7 @@ def _detached(op: InlinedOp) -> list[Region]:
 
 
 def _opened(b: Batch, region: Region, flags: Sequence[bool]) -> tuple[Batch, Sequence[SSAValue]]:
-    """Write a region for the batch, all but its end; return what does, and what it hands on."""
+    """Batch the ops of a region except its end; return the batch, and the values it yielded."""
     rebind(b, region.block, flags)
     return inside_of(b, region.block), yields(region.block)
 
@@ -86,7 +86,7 @@ def _opened(b: Batch, region: Region, flags: Sequence[bool]) -> tuple[Batch, Seq
 def _made(
     b: Batch, op: InlinedOp, regions: Sequence[Region], flags: Sequence[bool]
 ) -> Sequence[SSAValue]:
-    """Return the results of the same op with other regions; those flagged are of the batch."""
+    """Return the results of a copy of the op with other regions; flagged results are batched."""
     types = [b.type(y) if f else y.type for y, f in zip(op.results, flags, strict=True)]
     made = type(op)([b.read(v) for v in op.inputs], types, regions, dict(op.properties))
     made.attributes = dict(op.attributes)

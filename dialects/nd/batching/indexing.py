@@ -1,4 +1,4 @@
-"""Batches of what reads or writes at places: where places differ, the example is one more index."""
+"""Batching of indexed reads and writes: batched indices get the example's number as an index."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def _gather(b: Batch, op: GatherOp) -> Sequence[SSAValue]:
 
 
 def _examples(b: Batch, like: SSAValue) -> SSAValue:
-    """Return the number of the example, in the shape of indices of the batch."""
+    """Return the numbers of the examples, in the shape of batched indices."""
     return b.of(IotaOp(TensorType(i64, shape_of(like)), 0, b.sizes(like)))
 
 
 def _behind(b: Batch, y: SSAValue, count: int, first: int) -> SSAValue:
-    """Return ``y`` with its axes 1 to ``count``, those of indices, behind ``first`` others."""
+    """Return ``y`` with its index axes, 1 to ``count``, moved behind ``first`` others."""
     if not count or not first:
         return y
     rest = range(1 + count + first, len(shape_of(y)))
@@ -64,7 +64,7 @@ def _scatter(b: Batch, op: ScatterOpBase) -> Sequence[SSAValue]:
     if not any(b.has(i) for i in indices):
         return b.again(op, [x, updates, *indices], axes=axes_attr([*numbers(along)]))
     count, first = len(shape_of(op.indices[0])), along[0]
-    if count and first:  # axes of indices come first, which keeps the order of updates
+    if count and first:  # index axes come first, which preserves the order of updates
         rest = range(1 + count + first, len(shape_of(updates)))
         order = [0, *range(1 + first, 1 + first + count), *range(1, 1 + first), *rest]
         updates = b.of(TransposeOp(updates, order))
@@ -75,7 +75,7 @@ def _scatter(b: Batch, op: ScatterOpBase) -> Sequence[SSAValue]:
 
 @batching(DynamicSliceOp)
 def _dynamic_slice(b: Batch, op: DynamicSliceOp) -> Sequence[SSAValue]:
-    """Starts that are one for all slice first; those that differ make a gather."""
+    """Slice along axes with unbatched starts first; axes with batched starts become a gather."""
     along, sizes, x = axes(op.axes), axes(op.lengths), b.read(op.x)
     one = 1 if b.has(op.x) else 0
     told = iter(op.told)
@@ -89,7 +89,7 @@ def _dynamic_slice(b: Batch, op: DynamicSliceOp) -> Sequence[SSAValue]:
     if not differing:
         return (x,)
     begins: list[SSAValue] = []
-    for start, axis, n in differing:  # one element is moved to lie inside by the gather
+    for start, axis, n in differing:  # for one element the gather clamps the index
         limit = None if n == 1 else _less(b, b.extent(x, axis + one), n)
         begins.append(b.found[start] if limit is None else _inside(b, b.found[start], limit))
     gone, long = [a for _, a, _ in differing], [a for _, a, n in differing if n != 1]
@@ -103,7 +103,7 @@ def _dynamic_slice(b: Batch, op: DynamicSliceOp) -> Sequence[SSAValue]:
 
 
 def _gathered_first(b: Batch, y: SSAValue, first: int, count: int) -> SSAValue:
-    """Return ``y`` with the axes of indices right behind that of the batch."""
+    """Return ``y`` with the index axes directly after the batch axis."""
     if not first or not count:
         return y
     rest = range(1 + first + count, len(shape_of(y)))
@@ -112,9 +112,9 @@ def _gathered_first(b: Batch, y: SSAValue, first: int, count: int) -> SSAValue:
 
 
 def _spread(b: Batch, y: SSAValue, rank: int, long: Sequence[int], unit: Sequence[int]) -> SSAValue:
-    """Return ``y``, whose axes behind the batch are those of indices, with each in its place.
+    """Return ``y``, whose axes after the batch are index axes, with each axis in its place.
 
-    long, unit : the axes of indices, and those of one element, which are not there yet
+    long, unit : the axes read by indices, and the axes of one element, to be inserted
     """
     kept = iter(range(1 + len(long), len(shape_of(y))))
     there = [a for a in range(rank) if a not in unit]
@@ -126,22 +126,22 @@ def _spread(b: Batch, y: SSAValue, rank: int, long: Sequence[int], unit: Sequenc
 
 
 def _less(b: Batch, size: int | SSAValue, part: int | SSAValue) -> SSAValue:
-    """Return the last place where a part of an axis may begin."""
+    """Return the last valid start of a part of an axis."""
     if isinstance(size, int) and isinstance(part, int):
         return b.of(FullOp.of(max(size - part, 0), SCALAR))
     return b.of(SubOp(_number(b, size), _number(b, part)))
 
 
 def _number(b: Batch, size: int | SSAValue) -> SSAValue:
-    """Return a size as a tensor, to compute with."""
+    """Return a size as a tensor, for arithmetic."""
     if isinstance(size, int):
         return b.of(FullOp.of(size, SCALAR))
     return b.of(FromIndexOp(size)) if isinstance(size.type, IndexType) else size
 
 
 def _inside(b: Batch, starts: SSAValue, limit: SSAValue) -> SSAValue:
-    """Return where parts begin: at ``starts``, moved to lie inside, as i64."""
-    if dtype(element(starts)).name == "ui64":  # what i64 has not is far behind the end
+    """Return ``starts`` as i64, clamped so that the parts lie inside."""
+    if dtype(element(starts)).name == "ui64":  # larger numbers than i64 has are clamped anyway
         most = b.of(
             FullOp.of(2**63 - 1, TensorType(element(starts), shape_of(starts)), b.sizes(starts))
         )
@@ -154,9 +154,9 @@ def _inside(b: Batch, starts: SSAValue, limit: SSAValue) -> SSAValue:
 def _places(
     b: Batch, begins: Sequence[SSAValue], sizes: Sequence[int | SSAValue], steps: Sequence[int]
 ) -> list[SSAValue]:
-    """Return for each axis which elements are meant: a number for each example and place.
+    """Return for each axis the element numbers: one for each example and position.
 
-    An axis of which one element is meant is none of the places'.
+    An axis of one element has no axis of positions.
     """
     long = [n for n in sizes if n != 1]
     shape = (b.length, *(n if isinstance(n, int) else DYNAMIC for n in long))
@@ -181,7 +181,7 @@ def _places(
 
 @batching(DynamicUpdateSliceOp)
 def _dynamic_update_slice(b: Batch, op: DynamicUpdateSliceOp) -> Sequence[SSAValue]:
-    """Places that differ make a scatter."""
+    """Write batched starts as a scatter."""
     along, x, update = axes(op.axes), b.lead(op.x), b.lead(op.update)
     if not any(b.has(s) for s in op.starts):
         return b.again(op, [x, update, *op.starts], axes=axes_attr([*numbers(along)]))
@@ -207,7 +207,7 @@ def _dynamic_update_slice(b: Batch, op: DynamicUpdateSliceOp) -> Sequence[SSAVal
 
 
 def _span(b: Batch, size: int | SSAValue, step: int) -> int | SSAValue:
-    """Return how far elements reach that lie ``step`` apart."""
+    """Return the extent of elements at a distance of ``step``."""
     if isinstance(size, int):
         return (size - 1) * step + 1
     if step == 1:

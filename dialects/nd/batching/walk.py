@@ -1,7 +1,7 @@
-"""nd.vmap as ordinary ops: those of its region, each for the whole batch at once.
+"""Rewrite nd.vmap to ordinary ops: those of its region, each for the whole batch at once.
 
-Ops are walked in order. One that reads nothing of the batch stays as it is, once for all of it;
-any other is replaced by what its rule gives, in which the axis of the batch comes first.
+Ops are visited in order. An op without batched operands is kept and runs once for the whole batch;
+any other is replaced by the ops of its batching rule, in which the batch axis comes first.
 """
 
 from __future__ import annotations
@@ -39,34 +39,34 @@ Rule = Callable[["Batch", Any], "Sequence[SSAValue] | None"]
 
 @dataclass(frozen=True)
 class Batch(Composer):
-    """A batch of ``length`` examples, and what has been made for it.
+    """A batch of ``length`` examples and the batched values computed so far.
 
-    Rules ask `has` whether a value differs from example to example, and take it by `lead`.
+    Rules ask `has` whether a value is batched, and get it with a leading axis from `lead`.
     """
 
     length: int = DYNAMIC
-    """How many examples there are, DYNAMIC where only the run knows."""
+    """The number of examples; DYNAMIC if known only at run time."""
     lanes: SSAValue | None = None
-    """The same as an index, where only the run knows."""
+    """The number of examples as an index value, if known only at run time."""
     found: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    """For each value that differs from example to example: all of them, along a leading axis."""
+    """For each batched value: the values of all examples along a leading axis."""
     conditions: tuple[tuple[SSAValue, bool], ...] = ()
-    """Examples that take part: those for which each of these is as said."""
+    """The active examples: those for which every one of these conditions has the given value."""
     name: str = ""
-    """What ops within call the batch, where they look at all of it; "" for nothing."""
+    """The name of the batch for the collectives inside; "" for none."""
     dead: list[Operation | BlockArgument] = field(default_factory=list[Any])
-    """What has been replaced, in order."""
+    """The replaced ops and block arguments, in order."""
 
     def has(self, value: SSAValue) -> bool:
-        """Whether ``value`` differs from example to example."""
+        """Whether ``value`` is batched."""
         return value in self.found
 
     def read(self, value: SSAValue) -> SSAValue:
-        """Return ``value`` for the whole batch: with a leading axis, if it differs in it."""
+        """Return ``value`` for the whole batch: with a leading axis if it is batched."""
         return self.found.get(value, value)
 
     def lead(self, value: SSAValue) -> SSAValue:
-        """Return ``value`` with a leading axis for the batch."""
+        """Return ``value`` with a leading batch axis, broadcast if it is not batched."""
         if (known := self.found.get(value)) is not None:
             return known
         shape = shape_of(value)
@@ -75,11 +75,11 @@ class Batch(Composer):
         return self.of(BroadcastOp(value, dims, result, sizes))
 
     def type(self, value: SSAValue) -> TensorType[Any]:
-        """Return the type of ``value`` with a leading axis for the batch."""
+        """Return the type of ``value`` with a leading batch axis."""
         return TensorType(element(value), (self.length, *shape_of(value)))
 
     def again(self, op: Operation, operands: Sequence[SSAValue], **changed: Any) -> list[SSAValue]:
-        """Return the results of ``op`` on a batch of operands, with some properties changed."""
+        """Return the results of ``op`` on batched operands, with some properties changed."""
         made = type(op).create(
             operands=operands,
             result_types=[self.type(y) for y in op.results],
@@ -91,7 +91,7 @@ class Batch(Composer):
         return list(made.results)
 
     def moved(self, x: SSAValue, source: int, to: int) -> SSAValue:
-        """Return ``x`` with its axis ``source`` at ``to``, all others in order."""
+        """Return ``x`` with axis ``source`` moved to ``to``."""
         if source == to:
             return x
         order = [a for a in range(len(shape_of(x))) if a != source]
@@ -99,13 +99,13 @@ class Batch(Composer):
         return self.of(TransposeOp(x, order))
 
     def extent(self, x: SSAValue, axis: int) -> int | SSAValue:
-        """Return the size of one axis: a number, or an index where only the run knows."""
+        """Return the size of an axis: a number, or an index value if known only at run time."""
         n = shape_of(x)[axis]
         return self.size(x, axis) if n == DYNAMIC else n
 
     @property
     def extents(self) -> list[int | SSAValue]:
-        """The size of the axis of the batch, as a list of one."""
+        """The size of the batch axis, as a list of one."""
         return [self.lanes if self.lanes is not None else self.length]
 
     def product(self, a: int | SSAValue, b: int | SSAValue) -> int | SSAValue:
@@ -127,7 +127,7 @@ class Batch(Composer):
         return self.of(ReshapeOp(x, shape, told if needed else []))
 
     def active(self) -> SSAValue | None:
-        """Return which examples take part, as i1 for each; None where all do."""
+        """Return the mask of active examples, an i1 for each; None if all are active."""
         total: SSAValue | None = None
         for condition, value in self.conditions:
             each = condition if value else self.of(NotOp(condition))
@@ -135,16 +135,16 @@ class Batch(Composer):
         return total
 
     def under(self, condition: SSAValue, value: bool) -> Batch:
-        """Return the batch of those examples for which ``condition`` is ``value``."""
+        """Return the batch of the examples for which ``condition`` is ``value``."""
         return replace(self, conditions=(*self.conditions, (condition, value)))
 
     def within(self, block: Block) -> Batch:
-        """Return the same, writing to the end of ``block``."""
+        """Return the same batch with a builder at the end of ``block``."""
         builder = Builder(InsertPoint.at_end(block))
         return replace(self, builder=builder, made=set(self.made), sizes_made={})
 
     def concerns(self, op: Operation) -> bool:
-        """Whether ``op`` is another for the batch than for an example."""
+        """Whether ``op`` must be rewritten for the batch."""
         if any(value in self.found for value in reads(op)):
             return True
         if self.name and any(self.is_of_all(each) for each in op.walk()):
@@ -154,11 +154,11 @@ class Batch(Composer):
         )
 
     def is_of_all(self, op: Operation) -> bool:
-        """Whether ``op`` looks at all examples of this batch."""
+        """Whether ``op`` is a collective over this batch."""
         return isinstance(op, CollectiveOp) and op.over.data == self.name
 
     def through(self, first: Operation | None, end: Operation | None) -> None:
-        """Replace the ops from ``first`` up to ``end`` by those for the batch."""
+        """Replace the ops from ``first`` up to ``end`` by batched ones."""
         at = self.builder.insertion_point
         op = first
         while op is not None and op is not end:
@@ -176,7 +176,7 @@ class Batch(Composer):
         self.builder.insertion_point = at
 
     def replace(self, op: Operation, results: Sequence[SSAValue], before: Operation | None) -> None:
-        """Take ``results`` for those of ``op``; what follows ``before`` has been made for it."""
+        """Replace the results of ``op`` by ``results``; the ops after ``before`` compute them."""
         block = op.parent
         assert block is not None
         new = block.first_op if before is None else before.next_op
@@ -200,9 +200,9 @@ class Batch(Composer):
     def inlined(
         self, block: Block, values: Sequence[SSAValue], given: Sequence[bool]
     ) -> Sequence[SSAValue]:
-        """Write the ops of ``block`` here, for ``values``; return what its end hands on.
+        """Inline the ops of ``block`` with ``values`` as arguments; return what it yields.
 
-        given : which of the values have the axis of the batch
+        given : which of the values are batched
         """
         for argument, value, is_batch in zip(block.args, values, given, strict=True):
             if is_batch:
@@ -222,7 +222,7 @@ class Batch(Composer):
         return list(last.operands)
 
     def finish(self) -> None:
-        """Erase what has been replaced."""
+        """Erase the replaced ops and block arguments."""
         for each in reversed(self.dead):
             if isinstance(each, BlockArgument):
                 each.block.erase_arg(each)
@@ -233,7 +233,7 @@ class Batch(Composer):
 
 
 def rule_of(op: Operation) -> Rule | None:
-    """Return how ``op`` is batched; None where what it decomposes into says so."""
+    """Return the batching rule of ``op``; None if its decomposition is batched instead."""
     if (rule := batching.get(type(op))) is not None:
         return rule
     if isinstance(op, Elementwise | DefinedOp):
@@ -242,12 +242,12 @@ def rule_of(op: Operation) -> Rule | None:
 
 
 def elementwise(b: Batch, op: Operation) -> Sequence[SSAValue]:
-    """The same for each element; what is one for the batch is broadcast here, where it is used."""
+    """Apply ``op`` to the batched operands; unbatched operands are broadcast here, at the use."""
     return b.again(op, [b.lead(v) for v in op.operands])
 
 
 def _expanded(op: Operation) -> Operation | None:
-    """Replace ``op`` by what it decomposes into; return the first op of that."""
+    """Replace ``op`` by its decomposition; return the first op of that."""
     if decomposition.get(type(op)) is None:
         kind = type(op)
         help = batching.why_none(kind) or f"register a rule beside {kind.__name__}"
@@ -258,7 +258,7 @@ def _expanded(op: Operation) -> Operation | None:
 
 @decomposition(VmapOp)
 def _vmap(builder: Builder, op: VmapOp) -> Sequence[SSAValue]:
-    """Write the region out for the whole batch."""
+    """Inline the region for the whole batch."""
     name = "" if op.axis_name is None else op.axis_name.data
     batch = Batch(builder, length=op.length, lanes=op.count, name=name)
     block = op.body.block
@@ -286,7 +286,7 @@ def _result(batch: Batch, op: VmapOp, number: int, value: SSAValue, axis: int) -
 
 
 def numbers(values: Sequence[int]) -> Iterator[int]:
-    """Return axes as they are counted behind that of the batch."""
+    """Shift axes by one, past the leading batch axis."""
     return (n + 1 for n in values)
 
 

@@ -1,9 +1,9 @@
 """Derivatives of sums of products: each operand's is such a sum of the cotangent and the other.
 
-A product's is a product, summed over what was free. The gradient of a convolution's image is a
-convolution of the cotangent, strides and dilation of the image changing places, with the filters
-turned over; that of its filters is one of the image by the cotangent, batch and features changing
-places, groups of features groups of the batch. Both are f32 sums for f16 and bf16.
+That of a dot product is a dot product that contracts the free axes. The gradient of a convolution's
+image convolves the cotangent with the flipped filters, with strides and image dilation exchanged;
+that of its filters convolves the image with the cotangent, with batch and features exchanged and
+feature groups turned into batch groups. Both accumulate in f32 for f16 and bf16.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from stepwell.dialects.nd.syntax import element, shape_of
 from stepwell.dialects.readings import gradient
 from stepwell.dialects.types import place_of
 
-# products
+# dot products
 
 
 @gradient(DotGeneralOp)
@@ -64,7 +64,7 @@ def _product(
 ) -> SSAValue:
     """Return the cotangent of ``value``: the product of g and the other operand.
 
-    pairs : their axes that are batch axes, and those summed over
+    pairs : their batch axes, and their contracted axes
     axes : the axes of ``value`` that are batch axes, those that come from g, those from the other
     """
     g, other = factors
@@ -74,7 +74,7 @@ def _product(
     order = [*shared, *mine, *left]
     if order == sorted(order):
         product = DotGeneralOp(g, other, (batch, others), (summed, from_other))
-    else:  # the factors change places, if that saves turning over what comes out
+    else:  # exchange the factors if that saves a transpose of the result
         order = [*shared, *left, *mine]
         product = DotGeneralOp(other, g, (others, batch), (from_other, summed))
     y = r.of(product)
@@ -88,7 +88,7 @@ def _product(
 
 @dataclass(frozen=True)
 class _Cut:
-    """What is taken off both ends of an axis, and the padding that is left."""
+    """The elements cropped from both ends of an axis, and the remaining padding."""
 
     low: int
     high: int
@@ -97,7 +97,7 @@ class _Cut:
 
 
 NARROW = 64
-"""A product of fewer columns than this is made of more, where it has more rows, and turned over."""
+"""A product of fewer columns than this, and of more rows, is computed transposed."""
 
 
 @gradient(ConvolutionOp)
@@ -105,7 +105,7 @@ def _convolution(r: Reverse, op: ConvolutionOp, cotangents: Sequence[SSAValue | 
     (g,) = cotangents
     assert g is not None
     sizes = [*shape_of(op.x), *shape_of(op.w), *shape_of(op.y)]
-    if 0 in sizes:  # nothing is multiplied
+    if 0 in sizes:  # no products
         return
     if r.wants(op.x) and (found := _of_image(r, op, g)) is not None:
         r.accumulate(op.x, found)
@@ -114,9 +114,9 @@ def _convolution(r: Reverse, op: ConvolutionOp, cotangents: Sequence[SSAValue | 
 
 
 def _of_image(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
-    """Spread the cotangent by the strides, slide the filters over it, turned over.
+    """Dilate the cotangent by the strides and convolve it with the flipped filters.
 
-    None where no window reads any element.
+    None if no window reads any element.
     """
     window, _, layout = op.how
     g, window = _placed(r, op, g, window)
@@ -132,7 +132,7 @@ def _of_image(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
         if DYNAMIC not in (n, p):
             whole = shapes.dilated(n, window.lhs_dilation[k]) + reach
             high = whole - low - shapes.dilated(p, stride)
-        else:  # what the last step left over is not known: as much as it may be
+        else:  # the remainder of the last step is unknown: pad for the largest
             high += stride - 1
         cuts.append(_cut_padding(low, high, stride))
         if p != DYNAMIC and cuts[-1].first + cuts[-1].last >= p:
@@ -170,10 +170,10 @@ def _of_image(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
 def _placed(
     r: Reverse, op: ConvolutionOp, g: SSAValue, window: shapes.Window
 ) -> tuple[SSAValue, shapes.Window]:
-    """Return the cotangent among zeros along axes of which only the run knows the window's size.
+    """Return the cotangent scattered among zeros along axes whose window size is unknown.
 
-    There it has as many places as the image and what the window reaches further, and the window
-    moves by steps of one.
+    The result has one position for each of the image plus the reach of the window, and the window
+    moves in steps of one.
     """
     layout = op.how[2]
     own = [k for k, n in enumerate(window.size) if n == DYNAMIC]
@@ -210,14 +210,14 @@ def _placed(
 def _index(
     r: Reverse, kind: type[AddiOp | SubiOp | MuliOp], a: SSAValue, b: SSAValue | int
 ) -> SSAValue:
-    """Return a sum, difference or product of sizes."""
+    """Return the sum, difference or product of sizes."""
     return r.builder.insert(kind(a, r.index(b) if isinstance(b, int) else b)).result
 
 
 def _of_filters(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
-    """Slide the cotangent over the image, strides and dilation of the window changing places.
+    """Convolve the image with the cotangent, with window strides and dilation exchanged.
 
-    None where no window reads any element. Where it is of one element, that is a product.
+    None if no window reads any element. For a window of one element this is a dot product.
     """
     window, groups, layout = op.how
     around = {*window.low, *window.high, *(n - 1 for n in window.lhs_dilation)} - {0}
@@ -256,7 +256,7 @@ def _of_filters(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
 
 
 def _of_single_elements(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue:
-    """Multiply the features at each place where a window of one element was by the cotangent."""
+    """Multiply the features at each position of a one-element window by the cotangent."""
     window, _, layout = op.how
     rank = len(layout.x)
     steps = [1] * rank
@@ -284,7 +284,7 @@ def _of_single_elements(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue:
 def _of_single_elements_in_groups(
     r: Reverse, op: ConvolutionOp, x: SSAValue, g: SSAValue
 ) -> SSAValue:
-    """Multiply as `_of_single_elements` does, each group by itself."""
+    """Compute `_of_single_elements` for each group."""
     _, groups, layout = op.how
     parted, axes = list[SSAValue](), list[int]()
     for value, of in ((g, layout.y), (x, layout.x)):
@@ -311,7 +311,7 @@ def _of_single_elements_in_groups(
 
 
 def _first_places(r: Reverse, op: ConvolutionOp, y: SSAValue) -> SSAValue:
-    """Return as many places of ``y`` as the window has elements: more may be what is left over."""
+    """Crop ``y`` to the window's size: unused input at the end can make it larger."""
     window, _, layout = op.how
     limits, long = [END] * len(layout.w), list[int]()
     for axis, size, stride in zip(layout.w[2:], window.size, window.strides, strict=True):
@@ -330,13 +330,13 @@ def _first_places(r: Reverse, op: ConvolutionOp, y: SSAValue) -> SSAValue:
 
 
 def _cut_padding(low: int, high: int, apart: int) -> _Cut:
-    """Return what to take off elements that lie ``apart`` where padding would be negative."""
+    """Return the elements to crop, ``apart`` in distance, so that padding is not negative."""
     first, last = max(-(low // apart), 0), max(-(high // apart), 0)
     return _Cut(low + first * apart, high + last * apart, first, last)
 
 
 def _shortened(r: Reverse, x: SSAValue, axes: Sequence[int], cuts: Sequence[_Cut]) -> SSAValue:
-    """Return ``x`` without what is cut off."""
+    """Return ``x`` cropped by ``cuts``."""
     if not any(c.first or c.last for c in cuts):
         return x
     rank = len(shape_of(x))
@@ -347,9 +347,9 @@ def _shortened(r: Reverse, x: SSAValue, axes: Sequence[int], cuts: Sequence[_Cut
 
 
 def _by_group(r: Reverse, op: ConvolutionOp, x: SSAValue, layout: Sequence[int]) -> SSAValue:
-    """Return ``x`` with the groups taken from one axis to another, where they come first.
+    """Return ``x`` with the groups, the outer part of an axis, moved from one axis to another.
 
-    layout : first the axis that has them, then the one that is to have them
+    layout : first the axis that has them, then the axis that gets them
     """
     groups = _groups(op)
     if groups == 1:
@@ -368,7 +368,7 @@ def _by_group(r: Reverse, op: ConvolutionOp, x: SSAValue, layout: Sequence[int])
 
 
 def _needs_features(op: ConvolutionOp, *sizes: int) -> None:
-    """Refuse a convolution in groups of which only the run knows how many features one has."""
+    """Refuse a grouped convolution whose features per group are known only at run time."""
     if DYNAMIC in sizes:
         said = "to differentiate a grouped convolution its features must be known"
         help = "write their numbers in the types of its operands"
@@ -376,11 +376,11 @@ def _needs_features(op: ConvolutionOp, *sizes: int) -> None:
 
 
 def _groups(op: ConvolutionOp) -> int:
-    """Return how many groups there are, of features or of the batch."""
+    """Return the number of groups, of features or of the batch."""
     return max(op.how[1], op.parts)
 
 
 def _reshaped(r: Reverse, x: SSAValue, shape: Sequence[int]) -> SSAValue:
-    """Return ``x`` in another shape, of which what is not known is what x has, in order."""
+    """Return ``x`` reshaped; the unknown sizes of ``shape`` are those of x, in order."""
     needed = rules.reshape_unknown(shape_of(x), tuple(shape))
     return r.of(ReshapeOp(x, shape, r.sizes(x) if needed else []))

@@ -1,4 +1,4 @@
-"""Derivatives of ops that say how they are differentiated: rules of the user's, checkpoints."""
+"""Derivatives of ops with their own differentiation rules: custom rules and checkpoints."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Tangents = Sequence[SSAValue | None]
 
 
 def inline(builder: Builder, region: Region, values: Sequence[SSAValue]) -> list[SSAValue]:
-    """Move a region's ops to where ``builder`` stands; return what it yields, given ``values``."""
+    """Move a region's ops to the position of ``builder``; return what it yields for ``values``."""
     block = region.block
     last = block.last_op
     assert last is not None
@@ -57,7 +57,7 @@ def inline(builder: Builder, region: Region, values: Sequence[SSAValue]) -> list
 
 
 def _replace(op: Operation, results: Sequence[SSAValue]) -> None:
-    """Put ``results`` in the place of those of ``op``, which goes."""
+    """Replace the results of ``op`` by ``results`` and erase it."""
     for old, now in zip(op.results, results, strict=True):
         if old.name_hint is not None:
             now.name_hint = old.name_hint
@@ -72,7 +72,7 @@ def _body(builder: Builder, op: InlinedOp) -> Sequence[SSAValue]:
 
 
 def _check_captured(r: Reverse, op: InlinedOp, what: str) -> None:
-    """Refuse values from outside that need a cotangent: no rule says it."""
+    """Refuse captured values that need a cotangent: the custom rule gives none for them."""
     if found := captured(r, op):
         name = found[0].name_hint
         said = f"a value of {found[0].type}" if name is None else f"'{name}'"
@@ -86,7 +86,7 @@ def _check_captured(r: Reverse, op: InlinedOp, what: str) -> None:
 
 @gradient(CustomVjpOp)
 def _custom_vjp(r: Reverse, op: CustomVjpOp, cotangents: Tangents) -> None:
-    """Run ``forward`` in the place of the op, and ``backward`` in the backward pass."""
+    """Replace the op by ``forward``, and write ``backward`` in the backward pass."""
     _check_captured(r, op, "sw.custom_vjp")
     count, inputs = len(op.outputs), list(op.inputs)
     found = inline(Builder(InsertPoint.before(op)), op.forward, inputs)
@@ -121,7 +121,7 @@ def _custom_vjp_forward(f: Forward, op: CustomVjpOp, tangents: Tangents) -> Tang
 
 
 def _learnt(f: Forward, op: InlinedOp, results: Sequence[SSAValue], found: Tangents) -> Tangents:
-    """Put ``results`` in the place of those of ``op``, and note the tangents of the floats."""
+    """Replace the results of ``op`` by ``results``, and record the tangents of the floats."""
     for value, more in zip(floats(results), found, strict=True):
         f.learn(value, more)
     number = len(op.results)
@@ -131,7 +131,7 @@ def _learnt(f: Forward, op: InlinedOp, results: Sequence[SSAValue], found: Tange
 
 @gradient(CustomJvpOp)
 def _custom_jvp(r: Reverse, op: CustomJvpOp, cotangents: Tangents) -> None:
-    """Run the rule in the place of the op, and the transpose of its linear part backward."""
+    """Replace the op by its rule, and write the transpose of the linear part backward."""
     _check_captured(r, op, "sw.custom_jvp")
     count, inputs = len(op.outputs), list(op.inputs)
     told = floats(inputs)
@@ -160,7 +160,7 @@ def _custom_jvp(r: Reverse, op: CustomJvpOp, cotangents: Tangents) -> None:
 
 @tangent(CustomJvpOp)
 def _custom_jvp_forward(f: Forward, op: CustomJvpOp, tangents: Tangents) -> Tangents:
-    """Run the rule in the place of the op."""
+    """Replace the op by its rule."""
     count, inputs = len(op.outputs), list(op.inputs)
     known = dict(zip(inputs, tangents, strict=True))
     more = [f.full(v, 0) if (t := known[v]) is None else t for v in floats(inputs)]
@@ -178,11 +178,11 @@ def _transposed(
     count: int,
     op: InlinedOp,
 ) -> tuple[list[SSAValue], Tangents]:
-    """Write a region at ``here``, and the transpose of it at ``back``.
+    """Inline a region at ``here`` and write its transpose at ``back``.
 
-    values : its arguments; it is linear in ``unknown``, which are some of them
-    seeds : the cotangents of what it yields, but for the first ``count`` values
-    returns : these first values, and the cotangents of ``unknown``
+    values : the region's arguments; it is linear in ``unknown``, a subset of them
+    seeds : the cotangents of its results, except for the first ``count``
+    returns : the first ``count`` results, and the cotangents of ``unknown``
     """
     border = here.insert(YieldOp([]))
     yielded = inline(here, region, values)
@@ -214,7 +214,7 @@ def _checkpoint_name(r: Reverse, op: CheckpointNameOp, g: SSAValue) -> SSAValue:
 
 @gradient(CheckpointOp)
 def _checkpoint(r: Reverse, op: CheckpointOp, cotangents: Tangents) -> None:
-    """Compute the region again in the backward pass, and carry cotangents through that."""
+    """Recompute the region in the backward pass, and propagate cotangents through the copy."""
     inputs, more = list(op.inputs), captured(r, op)
     _expand_inside(op.body.block)
     again = op.body.clone()
@@ -248,7 +248,7 @@ def _checkpoint(r: Reverse, op: CheckpointOp, cotangents: Tangents) -> None:
 
 
 def _erase(op: Operation, instead: Sequence[SSAValue] = ()) -> None:
-    """Take ``op`` away; ``instead`` are used for its results."""
+    """Erase ``op``; ``instead`` replace its results."""
     for old, now in zip(op.results, instead, strict=True):
         old.replace_all_uses_with(now)
     op.detach()
@@ -256,7 +256,7 @@ def _erase(op: Operation, instead: Sequence[SSAValue] = ()) -> None:
 
 
 def _expand_inside(block: Block) -> None:
-    """Let composite ops without a rule be what they stand for."""
+    """Expand composite ops without a gradient rule."""
     op = block.first_op
     while op is not None:
         composite = not has_rule(op) and decomposition.get(type(op)) is not None
@@ -264,15 +264,15 @@ def _expand_inside(block: Block) -> None:
 
 
 def _kept(op: CheckpointOp, again: Region) -> list[tuple[Operation, Operation]]:
-    """Return the ops whose results are kept, each with what would compute them again."""
+    """Return the ops whose results are kept, each with its copy in the recomputation."""
     pairs = zip(op.body.block.ops, again.block.ops, strict=True)
     return [(a, b) for a, b in pairs if b.next_op is not None and _is_kept(a, op)]
 
 
 def _tell_kept(op: CheckpointOp, pairs: Sequence[tuple[Operation, Operation]]) -> None:
-    """Say in a remark what of a checkpoint is kept beside its arguments.
+    """Report in a remark which values a checkpoint keeps besides its arguments.
 
-    pairs : each op whose results are kept, with what would compute them again
+    pairs : each op whose results are kept, with its copy in the recomputation
     """
     seconds = {second for _, second in pairs}
     used = [
@@ -295,8 +295,8 @@ def _is_kept(op: Operation, around: CheckpointOp) -> bool:
     readers = [u.operation for r in op.results for u in r.uses]
     names = [n.called.data for n in readers if isinstance(n, CheckpointNameOp)]
     if len(op.results) == 1 and any(map(around.keeps_name, names)):
-        return True  # the same array is
-    if policy == "everything":  # what is only called something that is not kept is not, either
+        return True  # the array with the kept name is the same
+    if policy == "everything":  # a value used only under a name that is not kept is not kept
         return len(names) < len(readers) or not names
     if policy == "nothing" or not isinstance(op, CONTRACTIONS):
         return False
@@ -305,12 +305,12 @@ def _is_kept(op: Operation, around: CheckpointOp) -> bool:
 
 @tangent(CheckpointOp)
 def _checkpoint_forward(f: Forward, op: CheckpointOp, tangents: Tangents) -> Tangents:
-    """Forward there is nothing to keep: differentiate what the region computes."""
+    """Differentiate the body: forward mode keeps nothing."""
     return _through_body(f, op)
 
 
 def _through_body(f: Forward, op: InlinedOp) -> Tangents:
-    """Put the first region in the place of the op, and carry tangents through it."""
+    """Inline the first region in place of the op, and propagate tangents through it."""
     border = f.builder.insert(YieldOp([]))
     results = inline(f.builder, op.regions[0], list(op.inputs))
     end = f.builder.insert(YieldOp([]))

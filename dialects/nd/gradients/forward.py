@@ -1,8 +1,8 @@
-"""Forward mode: tangents carried along a list of ops, each by the rule of its op.
+"""Forward mode: tangents propagated along a list of ops by their rules.
 
-An elementwise op's derivative is diagonal, so the rule that its cotangents have (`partials`) holds
-for tangents. Other ops have a rule of their own (`tangent`), or that of the backward pass is
-transposed: it is linear in the cotangent, so its own derivative backward is the way forward.
+The derivative of an elementwise op is diagonal, so the rule for its cotangents (`partials`) holds
+for tangents. Other ops have a rule of their own (`tangent`), or their reverse-mode rule is
+transposed: it is linear in the cotangent, so its reverse-mode derivative is the forward rule.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from stepwell.dialects.types import UNKNOWN, place_of
 
 @dataclass(frozen=True)
 class Forward(Composer):
-    """The tangents of some values; `follow` finds those of what ops make of them."""
+    """The tangents of some values; `follow` computes those of values that depend on them."""
 
     tangents: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    """Of all values whose tangent is not zero."""
+    """The tangent of each value that has a nonzero one."""
 
     def given(self, value: SSAValue) -> SSAValue:
-        """Return the tangent of ``value``, zeros where there is none."""
+        """Return the tangent of ``value``, zeros if it has none."""
         found = self.tangents.get(value)
         return self.full(value, 0) if found is None else found
 
     def at(self, point: InsertPoint) -> Forward:
-        """Return one that knows the same tangents and writes at ``point``."""
+        """Return a copy that shares the tangents and inserts ops at ``point``."""
         return Forward(Builder(point), tangents=self.tangents)
 
     def learn(self, value: SSAValue, found: SSAValue | None) -> None:
-        """Note the tangent of ``value``; None means zero."""
+        """Set the tangent of ``value``; None means zero."""
         if found is None or not is_float(value):
             return
         if found.type != value.type:
@@ -59,7 +59,7 @@ class Forward(Composer):
         self.tangents[value] = found
 
     def follow(self, first: Operation | None, end: Operation | None) -> None:
-        """Write the tangents of the ops from ``first`` up to ``end``, each behind its op."""
+        """Write the tangents of the ops from ``first`` up to ``end``, each after its op."""
         op = first
         while op is not None and op is not end:
             if not any(v in self.tangents for v in reads(op)):
@@ -70,12 +70,12 @@ class Forward(Composer):
                 op = self.through(op)
 
     def lacks_rule(self, op: Operation) -> bool:
-        """Whether what ``op`` stands for has to be differentiated instead of it."""
+        """Whether the decomposition of ``op`` is differentiated instead of it."""
         kind = type(op)
         return not (has_rule(op) or tangent.covers(kind)) and decomposition.covers(kind)
 
     def through(self, op: Operation) -> Operation | None:
-        """Write the tangents of the results of ``op``; return what follows all of that."""
+        """Write the tangents of the results of ``op``; return the next op to visit."""
         after = op.next_op
         block = op.parent
         assert block is not None
@@ -117,7 +117,7 @@ class Forward(Composer):
     def summed(
         self, op: Operation, factors: Sequence[object], given: Sequence[SSAValue | None]
     ) -> SSAValue | None:
-        """Return the sum of the products of tangents with derivatives."""
+        """Return the sum of the products of tangents and derivatives."""
         parts = [f(t) for f, t in zip(factors, given, strict=True) if f and t is not None]  # pyright: ignore
         if not parts:
             return None
@@ -127,7 +127,7 @@ class Forward(Composer):
         return total
 
     def transposed(self, op: Operation) -> Sequence[SSAValue | None]:
-        """Return the tangents by the rule backward: it is linear, and is transposed."""
+        """Return the tangents by transposing the reverse-mode rule, which is linear."""
         sources = [v for v in dict.fromkeys(op.operands) if v in self.tangents]
         results = [r for r in op.results if is_float(r)]
         unknown = Block(arg_types=[r.type for r in results]).args
@@ -150,13 +150,13 @@ class Forward(Composer):
         border.detach()
         border.erase()
         for result, placeholder in zip(results, unknown, strict=True):
-            placeholder.replace_all_uses_with(result)  # asked for sizes, which are the same
+            placeholder.replace_all_uses_with(result)  # used only for sizes, which are equal
         return [ends.get(r) for r in op.results]
 
     # -- regions
 
     def inside(self, block: Block) -> Forward:
-        """Return one for the ops of a region, and write their tangents."""
+        """Write the tangents of a region's ops; return the object that has them."""
         last = block.last_op
         assert last is not None
         inner = self.at(InsertPoint.before(last))
@@ -164,7 +164,7 @@ class Forward(Composer):
         return inner
 
     def if_(self, op: IfOp) -> None:
-        """Let the branches yield tangents too."""
+        """Make the branches yield tangents too."""
         blocks = [op.then.block, op.otherwise.block]
         inner = [self.inside(block) for block in blocks]
         ends = [list(_last(block).operands) for block in blocks]
@@ -177,7 +177,7 @@ class Forward(Composer):
         self.put(op, new, some, number)
 
     def scan(self, op: ScanOp) -> None:
-        """Carry tangents beside what is carried, and read and stack those of slices."""
+        """Carry the tangents of carried values, read those of slices and stack those of results."""
         n, block = len(op.carried), op.body.block
         arguments = list(block.args)
         xs = [k for k, x in enumerate(op.xs) if x in self.tangents]
@@ -210,7 +210,7 @@ class Forward(Composer):
         self.put(op, new, [*carried, *stacked], results, order, more)
 
     def while_(self, op: WhileOp) -> None:
-        """Carry tangents beside what is carried."""
+        """Carry the tangents of carried values."""
         block, test = op.body.block, op.test.block
         arguments, n = list(block.args), len(op.carried)
         carried = self.carried(op, block, [])
@@ -225,18 +225,18 @@ class Forward(Composer):
         self.put(op, new, carried, n)
 
     def before(self, op: Operation) -> Forward:
-        """Return one that writes before ``op``."""
+        """Return a copy that inserts ops before ``op``."""
         return self.at(InsertPoint.before(op))
 
     def argument(self, block: Block, place: int, value: SSAValue) -> None:
-        """Give ``block`` an argument that is the tangent of ``value``."""
+        """Add an argument to ``block`` for the tangent of ``value``."""
         added = block.insert_arg(value.type, place)
         if value.name_hint is not None:
             added.name_hint = f"t_{value.name_hint}"
         self.tangents[value] = added
 
     def carried(self, op: ScanOp | WhileOp, block: Block, more: Iterable[SSAValue]) -> list[int]:
-        """Return which carried values have tangents, at first or after some step."""
+        """Return which carried values have tangents before or after some step."""
         trial = Reverse(self.builder, active={*self.tangents, *more})
         n = len(op.carried)
         arguments = block.args[:n]
@@ -259,7 +259,7 @@ class Forward(Composer):
         order: Sequence[int] | None = None,
         more: Sequence[int] | None = None,
     ) -> None:
-        """Put ``new`` in the place of ``op``, which has its results and tangents of some."""
+        """Replace ``op`` by ``new``, which has its results and the tangents of some of them."""
         new.attributes = dict(op.attributes)
         new.location = op.location
         self.builder.insert(new)
@@ -277,7 +277,7 @@ def _last(block: Block) -> Operation:
 
 
 def _end(block: Block, values: Sequence[SSAValue]) -> None:
-    """Let ``block`` yield ``values``."""
+    """Make ``block`` yield ``values``."""
     last = _last(block)
     last.detach()
     last.erase()
@@ -285,13 +285,13 @@ def _end(block: Block, values: Sequence[SSAValue]) -> None:
 
 
 def _sizes_of(op: ScanOp, number: int) -> Sequence[SSAValue]:
-    """Return the sizes that the op is told of the stacked result ``number``."""
+    """Return the size operands of the stacked result ``number``."""
     told = [shape_of(y)[1:].count(DYNAMIC) for y in op.stacked]
     return op.sizes[sum(told[:number]) : sum(told[: number + 1])]
 
 
 def drop_dead(border: Operation, point: InsertPoint, kept: set[SSAValue | None]) -> None:
-    """Erase the ops behind ``border`` that nobody uses."""
+    """Erase the unused ops after ``border``."""
     block = border.parent
     assert block is not None
     op = block.last_op if point.insert_before is None else point.insert_before.prev_op
@@ -312,7 +312,7 @@ def _cast(f: Forward, op: CastOp, tangents: Sequence[SSAValue | None]) -> Sequen
 
 @decomposition(JvpOp)
 def _jvp(builder: Builder, op: JvpOp) -> Sequence[SSAValue]:
-    """Write the region out, a tangent behind each op."""
+    """Inline the region, with the tangents after each op."""
     forward = Forward(builder)
     for source, given in zip(op.sources, op.tangents, strict=True):
         forward.tangents[source] = given

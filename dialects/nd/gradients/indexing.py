@@ -1,8 +1,8 @@
-"""Derivatives of what reads or writes at places that the program computes.
+"""Derivatives of indexed reads and writes.
 
-What is read several times gets the sum of its cotangents; indices out of range go where the op
-itself takes them: a gather reads the nearest element, a scatter drops the update. Where updates
-meet, the one that stays has the cotangent; of equal greatest or least ones all have equal shares.
+An element read several times gets the sum of its cotangents. Indices out of range are handled as in
+the op: a gather reads the nearest element, a scatter drops the update. If updates overlap, the
+remaining one gets the cotangent; equal extremes get equal shares.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Cotangents = Sequence[SSAValue | None]
 
 @gradient(GatherOp)
 def _gather(r: Reverse, op: GatherOp, cotangents: Cotangents) -> None:
-    """Add each cotangent up where it was read; what is chosen once in each row, by comparing."""
+    """Scatter-add the cotangents; if each row reads one element, by comparison instead."""
     (g,) = cotangents
     assert g is not None
     if not r.wants(op.x) or not op.indices:
@@ -64,7 +64,7 @@ def _gather(r: Reverse, op: GatherOp, cotangents: Cotangents) -> None:
 
 
 def _row_wise(op: GatherOp) -> int | None:
-    """Return the axis along which one element is read for each place of all other axes."""
+    """Return the axis along which one element is read for each position of the other axes."""
     x, along = shape_of(op.x), axes(op.axes)
     shape = shape_of(op.indices[0])
     if len(along) != len(x) or len(shape) != len(x):
@@ -81,7 +81,7 @@ def _row_wise(op: GatherOp) -> int | None:
 
 
 def _places(c: Composer, op: GatherOp, axis: int) -> tuple[SSAValue, SSAValue]:
-    """Return each element's number along ``axis``, and that of the one that is read."""
+    """Return each element's index along ``axis``, and the index of the element read."""
     wanted = _clamped(c, op.indices[axis], op.x, axis)
     kind = element_type("i64")
     number = c.of(IotaOp(TensorType(kind, shape_of(op.x)), axis))
@@ -89,14 +89,14 @@ def _places(c: Composer, op: GatherOp, axis: int) -> tuple[SSAValue, SSAValue]:
 
 
 def _repeated(c: Composer, part: SSAValue, x: SSAValue, axis: int) -> SSAValue:
-    """Return ``part``, which has one element along ``axis``, in the shape of ``x``."""
+    """Return ``part``, which has one element along ``axis``, broadcast to the shape of ``x``."""
     kept = [a for a in range(len(shape_of(x))) if a != axis]
     flat = c.of(ReshapeOp(part, [shape_of(part)[a] for a in kept]))
     return c.along(flat, x, kept)
 
 
 def _clamped(c: Composer, i: SSAValue, x: SSAValue, axis: int) -> SSAValue:
-    """Return indices moved into the range of an axis."""
+    """Return indices clamped to the range of an axis."""
     n = shape_of(x)[axis]
     if n == DYNAMIC:
         kind = dtype(element(i))
@@ -114,7 +114,7 @@ def _greatest(kind: Attribute) -> int:
 
 
 def _inside(c: Composer, op: ScatterOpBase) -> SSAValue:
-    """Return for each place of the indices whether the update is not dropped."""
+    """Return for each index whether its update is kept, not dropped."""
     found: SSAValue | None = None
     for i, axis in zip(op.indices, axes(op.axes), strict=True):
         kind, n = dtype(element(i)), shape_of(op.x)[axis]
@@ -137,13 +137,13 @@ def _inside(c: Composer, op: ScatterOpBase) -> SSAValue:
 
 
 def _for_updates(c: Composer, op: ScatterOpBase, mask: SSAValue) -> SSAValue:
-    """Return a mask of the indices' places as one of updates."""
+    """Return a mask over indices broadcast to the updates."""
     first = axes(op.axes)[0]
     return c.along(mask, op.updates, range(first, first + len(shape_of(mask))))
 
 
 def _read(c: Composer, op: ScatterOpBase, x: SSAValue, inside: SSAValue) -> SSAValue:
-    """Return what ``x`` has where updates went, 0 where they were dropped."""
+    """Return the elements of ``x`` at the updates' positions, 0 for dropped updates."""
     if 0 in shape_of(op.updates) or 0 in shape_of(x):
         return c.full(op.updates, 0)
     read = c.of(GatherOp(x, op.indices, axes(op.axes)))
@@ -163,20 +163,20 @@ def _scatter_add(r: Reverse, op: ScatterAddOp, cotangents: Cotangents) -> None:
 
 @gradient(ScatterOp)
 def _scatter(r: Reverse, op: ScatterOp, cotangents: Cotangents) -> None:
-    """What is overwritten has no cotangent: of x, and of all updates of an element but the last."""
+    """Overwritten elements get no cotangent: those of x, and all but the last of updates."""
     (g,) = cotangents
     assert g is not None
-    if r.wants(op.updates):  # read before it is overwritten, which a loop then does in place
+    if r.wants(op.updates):  # read before the overwrite, which a loop can then do in place
         r.accumulate(op.updates, _read(r, op, g, _stays(r, op)))
     if r.wants(op.x):
         r.accumulate(op.x, r.of(ScatterOp(g, r.full(op.updates, 0), op.indices, axes(op.axes))))
 
 
 def _stays(c: Composer, op: ScatterOp) -> SSAValue:
-    """Return for each place of the indices whether no later update went there, and it did."""
+    """Return for each index whether its update is kept and not overwritten by a later one."""
     inside, places = _inside(c, op), shape_of(op.indices[0])
     if 0 in places or 0 in shape_of(op.x) or all(n == 1 for n in places):
-        return inside  # of a single update nothing is overwritten: loops write one at a time
+        return inside  # a single update is not overwritten: loops write one at a time
     number = _numbers(c, op.indices[0])
     along = axes(op.axes)
     shape = [shape_of(op.x)[a] for a in along]
@@ -189,7 +189,7 @@ def _stays(c: Composer, op: ScatterOp) -> SSAValue:
 
 
 def _numbers(c: Composer, like: SSAValue) -> SSAValue:
-    """Return numbers in row-major order."""
+    """Return the row-major numbers of elements."""
     kind, sizes = element_type("i64"), c.sizes(like)
     type = TensorType(kind, shape_of(like))
     if not shape_of(like):
@@ -210,7 +210,7 @@ def _numbers(c: Composer, like: SSAValue) -> SSAValue:
 
 @gradient(ScatterMulOp)
 def _scatter_mul(r: Reverse, op: ScatterMulOp, cotangents: Cotangents) -> None:
-    """Products without one factor: of none that is zero, a single zero being counted apart."""
+    """Divide the product by each factor: zeros are excluded, and a single zero is special."""
     (g,) = cotangents
     assert g is not None
     along, u, kind = axes(op.axes), op.updates, element(op.x)
@@ -255,7 +255,7 @@ def _scatter_extreme(r: Reverse, op: ScatterMinOp | ScatterMaxOp, cotangents: Co
 
 @gradient(DynamicSliceOp)
 def _dynamic_slice(r: Reverse, op: DynamicSliceOp, cotangents: Cotangents) -> None:
-    """Put the cotangent into zeros, or add it, at the place that the part came from."""
+    """Insert the cotangent into zeros, or add it, at the position of the slice."""
     (g,) = cotangents
     assert g is not None
     if not r.wants(op.x):
@@ -297,7 +297,7 @@ def _dynamic_update_slice(r: Reverse, op: DynamicUpdateSliceOp, cotangents: Cota
 
 
 def _span(c: Composer, update: SSAValue, axis: int, step: int) -> int | SSAValue:
-    """Return how many elements lie between the first and the last of an update, both counted."""
+    """Return the extent of an update, strides included."""
     n = shape_of(update)[axis]
     if n != DYNAMIC:
         return (n - 1) * step + 1

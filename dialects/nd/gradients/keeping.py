@@ -1,8 +1,8 @@
-"""What a backward pass keeps of the forward pass, and what it computes again, by bytes.
+"""Choose which forward values a backward pass keeps and which it recomputes, by bytes.
 
-Values of a region that the backward pass asks for are computed again by cheap ops from those that
-are kept. Which are kept is a minimum cut: of all sets from which the rest follows by cheap ops,
-the one of the fewest bytes, and of several such the one that leaves the least to compute.
+Forward values that the backward pass needs are recomputed by cheap ops from kept ones. The kept set
+is a minimum cut: among all sets from which cheap ops compute the rest, the one of the fewest bytes,
+and among these the one with the least recomputation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from stepwell.dialects.readings import moves
 from stepwell.dialects.types import dtype, place_of
 
 UNKNOWN_SIZE = 256
-"""Elements that an axis of unknown size is taken to have: more than numbers that go with it."""
+"""Elements assumed for an axis of unknown size: larger than accompanying scalars."""
 
 _CHEAP = (
     Elementwise,
@@ -49,13 +49,13 @@ _SINK: _Node = (None, 1)
 
 
 def bytes_of(value: SSAValue) -> int:
-    """Return about how many bytes ``value`` has."""
+    """Return the size of ``value`` in bytes, estimated if unknown."""
     sizes = (UNKNOWN_SIZE if n == DYNAMIC else n for n in shape_of(value))
     return prod(sizes) * dtype(element(value)).numpy.itemsize
 
 
 def is_cheap(op: Operation) -> bool:
-    """Whether computing ``op`` again costs less than keeping its result."""
+    """Whether recomputing ``op`` costs less than keeping its result."""
     if op.has_trait(ConstantLike) or isinstance(op, _CHEAP):
         return True
     if op.name.startswith("arith."):
@@ -64,7 +64,7 @@ def is_cheap(op: Operation) -> bool:
 
 
 def is_repeatable(op: Operation) -> bool:
-    """Whether ``op`` may be computed again at all."""
+    """Whether ``op`` may be recomputed at all."""
     return is_side_effect_free(op)
 
 
@@ -74,11 +74,11 @@ def choose(
     keepable: Callable[[SSAValue], bool],
     again: Callable[[Operation], bool] = is_cheap,
 ) -> set[SSAValue] | None:
-    """Return what to keep so that all of ``needed`` follows; None where nothing does.
+    """Return the values to keep so that all of ``needed`` can be computed; None if impossible.
 
-    free : says which values are at hand without being kept
-    keepable : says which may be kept
-    again : says which ops may be computed again
+    free : whether a value is available without being kept
+    keepable : whether a value may be kept
+    again : whether an op may be recomputed
     """
     graph = _Graph()
     waiting = [v for v in dict.fromkeys(needed) if not free(v)]
@@ -103,15 +103,15 @@ def choose(
 
 
 MOST_TOLD = 8
-"""Values that a remark names."""
+"""Maximum number of values named in a remark."""
 
 
 def tell_kept(
     op: Operation, forward: Sequence[Operation], backward: Sequence[Operation], ends: set[SSAValue]
 ) -> None:
-    """Say in a remark at ``op`` what its backward pass keeps of the forward pass.
+    """Report in a remark at ``op`` which forward values its backward pass keeps.
 
-    ends : what is left of both, in the end
+    ends : the results of both passes
     """
     made = {r for each in forward for r in each.results}
     live, needed = set(ends), dict[SSAValue, None]()
@@ -127,7 +127,7 @@ def tell_kept(
 
 
 def listed(values: Iterable[SSAValue], of: str = "") -> str:
-    """Say how many values there are, of how many bytes, and the largest of them."""
+    """Return a text with the number of values, their bytes, and the largest of them."""
     values = sorted(values, key=bytes_of, reverse=True)
     if not values:
         return f"nothing{of}"
@@ -141,18 +141,18 @@ def listed(values: Iterable[SSAValue], of: str = "") -> str:
 
 
 class _Graph:
-    """A network, of which the least cut is wanted."""
+    """A flow network whose minimum cut is computed."""
 
     def __init__(self) -> None:
         self.room: dict[_Node, dict[_Node, float]] = {}
 
     def edge(self, start: _Node, end: _Node, room: float) -> None:
-        """Add an edge of so much room, and its way back, which has none at first."""
+        """Add an edge with a capacity, and its reverse edge without capacity."""
         self.room.setdefault(start, {})[end] = room
         self.room.setdefault(end, {}).setdefault(start, 0)
 
     def cut(self) -> set[SSAValue] | None:
-        """Return the values between source and sink, those nearest to the sink."""
+        """Return the values of the minimum cut nearest to the sink."""
         while (path := self._path()) is not None:
             least = min(self.room[a][b] for a, b in path)
             if least == inf:
@@ -171,7 +171,7 @@ class _Graph:
         return {v for v, side in near if side == 1 and v is not None and (v, 0) not in near}
 
     def _path(self) -> list[tuple[_Node, _Node]] | None:
-        """Return the edges of a shortest way that has room left."""
+        """Return the edges of a shortest augmenting path."""
         came: dict[_Node, _Node] = {_SOURCE: _SOURCE}
         waiting = deque([_SOURCE])
         while waiting:

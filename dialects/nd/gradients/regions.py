@@ -1,8 +1,8 @@
-"""The backward pass of a region: made where the region stands, then taken out of it.
+"""The backward pass of a region: built inside the region, then moved out of it.
 
-While it is made, its ops lie behind the forward ones and use their values; so rules need not know
-of regions, and those of loops inside of loops hold. Taken out, what they use of the forward pass is
-handed to them (`keeping`) or computed again.
+While it is built, its ops follow the forward ops and use their values directly, so gradient rules
+need not treat regions, and the rules of nested loops work. After the move, the forward values that
+the backward ops use are passed in as arguments (`keeping`) or recomputed.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from stepwell.dialects.nd.sizes import DimOp
 
 
 def captured(outer: Reverse, op: Operation) -> list[SSAValue]:
-    """Return the values from outside of the regions of ``op`` that need cotangents."""
+    """Return the captured values of the regions of ``op`` that need cotangents."""
     inside = list(reads(op))[len(op.operands) :]
     return [v for v in dict.fromkeys(inside) if outer.wants(v)]
 
 
 def last_of(block: Block) -> Operation:
-    """Return the end of a region's block."""
+    """Return the terminator of a region's block."""
     assert block.last_op is not None
     return block.last_op
 
 
 @dataclass
 class Body:
-    """A region's block while its backward pass is made."""
+    """A region's block while its backward pass is built."""
 
     block: Block
     inner: Reverse = field(init=False)
     ops: list[Operation] = field(default_factory=list[Operation])
     border: Operation = field(init=False)
-    """Stands between forward and backward ops."""
+    """Separates the forward ops from the backward ops."""
 
     def __post_init__(self) -> None:
-        """Begin behind the forward ops."""
+        """Insert the border after the forward ops."""
         self.border = YieldOp([])
         last = last_of(self.block)
         self.block.insert_op_before(self.border, last)
@@ -53,16 +53,16 @@ class Body:
 
     @property
     def yields(self) -> Sequence[SSAValue]:
-        """What the forward pass hands on."""
+        """The operands of the block's terminator: the values that the forward pass yields."""
         return last_of(self.block).operands
 
     def follow(self, active: Iterable[SSAValue]) -> None:
-        """Note what depends on ``active``."""
+        """Mark the values that depend on ``active``."""
         self.inner.active.update(active)
         self.ops = self.inner.follow(self.block.first_op, self.border)
 
     def follow_loop(self, active: Iterable[SSAValue], carried: int) -> None:
-        """Note what depends on ``active``, from step to step: the first arguments are carried."""
+        """Mark the values that depend on ``active`` in any step, through carried arguments too."""
         more = set(active)
         while more:
             self.follow(more)
@@ -70,7 +70,7 @@ class Body:
             more = {a for a, y in pairs if self.inner.wants(y) and not self.inner.wants(a)}
 
     def useful(self, ends: set[int], carried: int) -> set[int]:
-        """Return which of the values yielded matter, given that those of ``ends`` do."""
+        """Return the yielded values that are live when those of ``ends`` are."""
         found = set(ends)
         while True:
             wanted = {self.yields[k] for k in found}
@@ -91,10 +91,10 @@ class Body:
         seeds: Iterable[tuple[SSAValue, SSAValue]],
         bases: Iterable[tuple[SSAValue, SSAValue]] = (),
     ) -> None:
-        """Carry cotangents from the ends back.
+        """Propagate cotangents from the yielded values backward.
 
-        seeds : what is yielded, with its cotangent
-        bases : values from outside, with what their cotangents are added to
+        seeds : each yielded value with its cotangent
+        bases : each captured value with the initial value of its cotangent
         """
         for value, base in bases:
             self.inner.found[value] = [Cotangent(base)]
@@ -103,7 +103,7 @@ class Body:
         self.inner.run(self.ops)
 
     def found(self, value: SSAValue) -> SSAValue | None:
-        """Return the cotangent of ``value``, None where it is zero."""
+        """Return the cotangent of ``value``, None if it is zero."""
         got = self.inner.take(value)
         return None if got is None else self.inner.plain(got)
 
@@ -114,10 +114,10 @@ class Body:
         outside: Outside,
         at_hand: Callable[[SSAValue], bool],
     ) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Move the backward ops to the end of ``into``; return ``ends`` there, and what they use.
+        """Move the backward ops to the end of ``into``; return ``ends`` and the values used there.
 
-        What they use of the forward pass are values that are kept or ``at_hand``; for each,
-        ``into`` has one more argument.
+        The backward ops may use forward values that are kept or ``at_hand``; ``into`` gets one
+        more argument for each.
         """
         made = self._made(ends)
         self._tell_sizes(made, outside)
@@ -141,7 +141,7 @@ class Body:
     def _kept(
         self, needed: list[SSAValue], outside: Outside, at_hand: Callable[[SSAValue], bool]
     ) -> Callable[[SSAValue], bool]:
-        """Return what says whether a value is handed to the backward pass."""
+        """Return a predicate: whether a value is passed to the backward pass as an argument."""
 
         def free(value: SSAValue) -> bool:
             return at_hand(value) or not outside.is_inside(value)
@@ -154,11 +154,11 @@ class Body:
         self.inner.refuse(self.block.parent_op() or self.border, said)
 
     def _is_forward(self, value: SSAValue, outside: Outside) -> bool:
-        """Whether ``value`` is one of the forward pass, made in the region."""
+        """Whether ``value`` is computed by the forward pass inside the region."""
         return outside.is_inside(value) and value not in self._results
 
     def _made(self, ends: Sequence[SSAValue]) -> list[Operation]:
-        """Return the backward ops, without those that nobody uses."""
+        """Return the backward ops and erase those without users."""
         made: list[Operation] = []
         last = last_of(self.block)
         op = last.prev_op
@@ -177,7 +177,7 @@ class Body:
         return made
 
     def _tell_sizes(self, made: list[Operation], outside: Outside) -> None:
-        """Ask for sizes of forward values outside of the region, where that is possible."""
+        """Replace sizes of forward values by values from outside of the region where possible."""
         for op in list(made):
             if isinstance(op, DimOp) and self._is_forward(op.x, outside):
                 size = outside.size(op.x, op.axis.value.data)
@@ -190,17 +190,17 @@ class Body:
 
 @dataclass
 class _Given:
-    """What backward ops use of the forward pass, as far as ``into`` has it already."""
+    """The forward values that the backward ops use, mapped to their copies in ``into``."""
 
     into: Block
     outside: Outside
     is_handed: Callable[[SSAValue], bool]
     mapped: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     used: list[SSAValue] = field(default_factory=list[SSAValue])
-    """What is handed to the backward pass."""
+    """The values passed to the backward pass as arguments."""
 
     def again(self, value: SSAValue) -> None:
-        """Give ``into`` a value: as an argument, or computed again."""
+        """Make a value available in ``into``: as an argument, or recomputed."""
         if value in self.mapped or not self.outside.is_inside(value):
             return
         if self.is_handed(value):

@@ -1,8 +1,7 @@
-"""Reverse mode: cotangents carried backward through a list of ops, each by the rule of its op.
+"""Reverse mode: cotangents propagated backward through a list of ops by the gradient rules.
 
-The ops of the backward pass are written behind the forward ones and use their values: what a rule
-asks for is kept. A value that nothing asks the cotangent of gets none, and where a cotangent is
-zero there is no array of zeros.
+The backward ops are written after the forward ops and use their values: values that a rule uses are
+kept. A value whose cotangent is not needed gets none, and zero cotangents are not materialized.
 """
 
 from __future__ import annotations
@@ -31,38 +30,38 @@ from stepwell.dialects.types import UNKNOWN, dtype, place_of
 
 @dataclass(frozen=True)
 class Cotangent:
-    """The cotangent of a value, as far as elements of it count.
+    """The cotangent of a value, and the elements for which it counts.
 
-    A branch of a select that was not chosen contributes nothing, even where its derivative is
-    infinite or NaN: so products with derivatives are made first, and masked at the end.
+    The unchosen branch of a select contributes nothing, even where its derivative is infinite or
+    NaN; so products with derivatives are computed unmasked, and the mask is applied at the end.
     """
 
     value: SSAValue
     where: SSAValue | None = None
-    """Which elements count, all others being zero; None where all do."""
+    """The mask of elements that count, the others being zero; None if all count."""
 
 
 @dataclass(frozen=True)
 class Reverse(Composer):
-    """The backward pass of some ops, written where ``builder`` stands.
+    """The backward pass of some ops, written at ``builder``.
 
-    Rules ask `wants` whether an operand needs its cotangent, and `accumulate` it.
+    Rules ask `wants` whether an operand's cotangent is needed, and add to it by `accumulate`.
     """
 
     active: set[SSAValue] = field(default_factory=set[SSAValue])
-    """What depends on what the derivative is with respect to."""
+    """The values that depend on the inputs of the derivative."""
     found: dict[SSAValue, list[Cotangent]] = field(default_factory=dict[SSAValue, list[Cotangent]])
     masks: dict[tuple[SSAValue, SSAValue], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, SSAValue], SSAValue]
     )
-    """Where both of two are true; with one twice, where it is false."""
+    """The conjunction of two masks; for a pair of equal masks, the negation."""
 
     def wants(self, value: SSAValue) -> bool:
         """Whether the cotangent of ``value`` is needed."""
         return value in self.active
 
     def accumulate(self, value: SSAValue, more: SSAValue, where: SSAValue | None = None) -> None:
-        """Add ``more`` to the cotangent of ``value``, as far as ``where`` is true."""
+        """Add ``more``, masked by ``where``, to the cotangent of ``value``."""
         if not self.wants(value):
             return
         if more.type != value.type:
@@ -75,7 +74,7 @@ class Reverse(Composer):
         self.found.setdefault(value, []).append(Cotangent(more, where))
 
     def fitted(self, more: SSAValue, value: SSAValue) -> SSAValue:
-        """Return ``more`` in the type of ``value``, of which other sizes may be known."""
+        """Return ``more`` reshaped to the type of ``value``, whose known sizes may differ."""
         got, want = shape_of(more), shape_of(value)
         known = (a == b or DYNAMIC in (a, b) for a, b in zip(got, want, strict=False))
         if element(more) != element(value) or len(got) != len(want) or not all(known):
@@ -84,9 +83,9 @@ class Reverse(Composer):
         return self.of(ReshapeOp(more, want, sizes))
 
     def follow(self, first: Operation | None, end: Operation | None) -> list[Operation]:
-        """Note what the ops from ``first`` up to ``end`` make of what is active; return them.
+        """Mark the values that depend on active ones in the ops from ``first`` up to ``end``.
 
-        Composite ops without a rule of their own are replaced by what they stand for.
+        Return these ops. Composite ops without a rule are replaced by their decompositions.
         """
         ops: list[Operation] = []
         op = first
@@ -101,11 +100,11 @@ class Reverse(Composer):
         return ops
 
     def is_active(self, op: Operation) -> bool:
-        """Whether ``op`` reads anything active."""
+        """Whether ``op`` reads an active value."""
         return type(op) is not StopGradientOp and any(v in self.active for v in reads(op))
 
     def run(self, ops: Sequence[Operation]) -> None:
-        """Carry cotangents backward through ``ops``, which `follow` returned."""
+        """Propagate cotangents backward through ``ops``, which `follow` returned."""
         for op in reversed(ops):
             cotangents = [self.take(r) for r in op.results]
             if any(c is not None for c in cotangents) and self.is_active(op):
@@ -120,7 +119,7 @@ class Reverse(Composer):
                     new = new.next_op
 
     def through(self, op: Operation, cotangents: Sequence[Cotangent | None]) -> None:
-        """Carry the cotangents of the results of ``op`` to its operands."""
+        """Propagate the cotangents of the results of ``op`` to its operands."""
         kind = type(op)
         if isinstance(op, SelectOp):
             (only,) = cotangents
@@ -146,11 +145,11 @@ class Reverse(Composer):
             raise CompileError(Diagnostic("error", said, place_of(op), help=help))
 
     def through_plain(self, op: Operation, cotangents: Sequence[SSAValue | None]) -> None:
-        """Carry cotangents without masks to the operands of ``op``."""
+        """Propagate cotangents without masks to the operands of ``op``."""
         self.through(op, [None if g is None else Cotangent(g) for g in cotangents])
 
     def take(self, value: SSAValue) -> Cotangent | None:
-        """Return the cotangent of ``value``, None where it is zero; it is complete."""
+        """Return the complete cotangent of ``value`` and forget it; None if it is zero."""
         parts = self.found.pop(value, None)
         if not parts:
             return None
@@ -170,7 +169,7 @@ class Reverse(Composer):
         return Cotangent(total, where)
 
     def anywhere(self, masks: Sequence[SSAValue | None]) -> SSAValue | None:
-        """Return where any of ``masks`` is true, None where one of them is everywhere."""
+        """Return the disjunction of ``masks``, None if one of them covers everything."""
         total: SSAValue | None = None
         for mask in dict.fromkeys(masks):
             if mask is None:
@@ -179,14 +178,14 @@ class Reverse(Composer):
         return total
 
     def plain(self, cotangent: Cotangent) -> SSAValue:
-        """Return a cotangent as one value."""
+        """Return a cotangent as one value, with its mask applied."""
         if cotangent.where is None:
             return cotangent.value
         zero = self.full(cotangent.value, 0)
         return self.of(SelectOp(cotangent.where, cotangent.value, zero))
 
     def both(self, a: SSAValue | None, b: SSAValue) -> SSAValue:
-        """Return where both masks are true."""
+        """Return the conjunction of two masks."""
         if a is None or a is b:
             return b
         if (found := self.masks.get((a, b))) is None:
@@ -194,31 +193,31 @@ class Reverse(Composer):
         return found
 
     def other(self, mask: SSAValue) -> SSAValue:
-        """Return where ``mask`` is false."""
+        """Return the negation of ``mask``."""
         if (found := self.masks.get((mask, mask))) is None:
             found = self.masks[mask, mask] = self.of(NotOp(mask))
         return found
 
     def so_far(self, value: SSAValue) -> SSAValue:
-        """Take what was found of the cotangent of ``value`` yet, zeros where there is nothing.
+        """Take the cotangent of ``value`` accumulated so far, zeros if there is none.
 
-        A rule for a part of ``value`` adds into that and hands all of it to `accumulate`: a loop
-        that reads one element a step then writes one element a step, and makes no zeros.
+        A rule for a part of ``value`` adds into it and passes the result to `accumulate`: a loop
+        that reads one element per step then writes one element per step, without arrays of zeros.
         """
         found = self.found_plain(value)
         return self.full(value, 0) if found is None else found
 
     def found_plain(self, value: SSAValue) -> SSAValue | None:
-        """Take the cotangent of ``value`` as one value, None where it is zero."""
+        """Take the cotangent of ``value`` as one value, None if it is zero."""
         found = self.take(value)
         return None if found is None else self.plain(found)
 
     def refuse(self, op: Operation, message: str, help: str = "") -> NoReturn:
-        """Stop: ``op`` cannot be differentiated."""
+        """Raise an error: ``op`` cannot be differentiated."""
         raise CompileError(Diagnostic("error", message, place_of(op), help=help))
 
     def result(self, value: SSAValue) -> SSAValue:
-        """Return the cotangent of ``value`` in the end: zeros where nothing depends on it."""
+        """Return the final cotangent of ``value``: zeros if nothing depends on it."""
         found = self.take(value)
         if found is not None:
             return self.plain(found)
@@ -229,17 +228,17 @@ class Reverse(Composer):
 
 
 def has_rule(op: Operation) -> bool:
-    """Whether the class of ``op`` says how to differentiate it, or why that cannot be."""
+    """Whether the class of ``op`` has a gradient rule, or a reason why there is none."""
     return any(table.covers(type(op)) for table in (partials, moves, gradient))
 
 
 def is_float(value: SSAValue) -> bool:
-    """Whether ``value`` is a tensor of floats: others have no cotangents."""
+    """Whether ``value`` is a tensor of floats: only these have cotangents."""
     return isinstance(value.type, TensorType) and dtype(element(value)).kind == "float"
 
 
 def reads(op: Operation) -> Iterator[SSAValue]:
-    """Return the values that ``op`` and what is inside of it read, of those made outside."""
+    """Return the operands of ``op`` and the captured values of its regions."""
     yield from op.operands
     if op.regions:
         for inside in op.walk():
@@ -248,7 +247,7 @@ def reads(op: Operation) -> Iterator[SSAValue]:
 
 
 def _is_inside(value: SSAValue, op: Operation) -> bool:
-    """Whether ``value`` is made in a region of ``op``."""
+    """Whether ``value`` is defined in a region of ``op``."""
     block = value.owner if isinstance(value, BlockArgument) else value.owner.parent
     while block is not None:
         around = block.parent_op()

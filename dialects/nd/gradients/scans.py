@@ -1,4 +1,4 @@
-"""Derivatives of nd.scan: a scan the other way over what the forward one kept of each step."""
+"""Derivatives of nd.scan: a scan in reverse over the values that each forward step kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stepwell.dialects.readings import gradient
 
 
 class _Backward:
-    """The scan the other way, while it is made."""
+    """The reverse scan during its construction."""
 
     def __init__(self, r: Reverse, op: ScanOp, cotangents: Sequence[SSAValue | None]) -> None:
         self.r, self.op, self.cotangents = r, op, cotangents
@@ -37,7 +37,7 @@ class _Backward:
         self.stacked = [k for k in told if k >= self.n]
 
     def block(self) -> tuple[Block, list[SSAValue], list[SSAValue]]:
-        """Return the body, what of the forward pass it reads, and which xs have cotangents."""
+        """Return the body, the forward values that it reads, and the xs with cotangents."""
         arguments, yields = self.body.block.args, self.body.yields
         into = Block()
         carried = [add_argument(into, arguments[k]) for k in self.useful]
@@ -68,7 +68,7 @@ class _Backward:
         return Outside(composer, self.body.block, first)
 
     def write(self) -> None:
-        """Write the scan, and what the forward one is to keep for it."""
+        """Write the reverse scan, and let the forward one stack the values it needs."""
         r = self.r
         into, used, of_xs = self.block()
         block = self.body.block
@@ -102,7 +102,7 @@ class _Backward:
 
 @gradient(ScanOp)
 def _scan(r: Reverse, op: ScanOp, cotangents: Sequence[SSAValue | None]) -> None:
-    """Carry cotangents of what is carried, and of what is read from outside, back step by step."""
+    """Propagate cotangents of carried and captured values backward, step by step."""
     scan_backward(r, op, cotangents)
 
 
@@ -112,7 +112,7 @@ def scan_backward(r: Reverse, op: ScanOp, cotangents: Sequence[SSAValue | None])
 
 
 def add_argument(into: Block, value: SSAValue) -> SSAValue:
-    """Give ``into`` an argument for the cotangent of ``value``."""
+    """Add an argument to ``into`` for the cotangent of ``value``."""
     added = into.insert_arg(value.type, len(into.args))
     if value.name_hint is not None:
         added.name_hint = f"d_{value.name_hint}"
@@ -120,7 +120,7 @@ def add_argument(into: Block, value: SSAValue) -> SSAValue:
 
 
 def _steps(r: Reverse, op: ScanOp) -> int | SSAValue:
-    """Return how many steps there are."""
+    """Return the number of steps."""
     if op.steps is not None or op.count != DYNAMIC:
         return op.steps or op.count
     return r.size(op.xs[0], 0)
@@ -131,7 +131,7 @@ def _slice_sizes(r: Reverse, x: SSAValue) -> list[SSAValue]:
 
 
 def _keeping(op: ScanOp, kept: Sequence[SSAValue], outside: Outside) -> ScanOp:
-    """Let ``op`` stack ``kept`` as well."""
+    """Make ``op`` stack ``kept`` as well."""
     sizes = list(op.sizes)
     for value in kept:
         more = outside.sizes(value)

@@ -1,6 +1,6 @@
-"""Where a region's values get their sizes from, told outside of the region.
+"""Compute the sizes of a region's values outside of the region.
 
-What a loop keeps for its backward pass is stacked outside of it, so its sizes must be known there.
+Values that a loop keeps for its backward pass are stacked outside, so their sizes must be known.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ _NUMBERS = (
 
 @dataclass
 class Outside:
-    """Finds sizes of values of ``block`` where ``composer`` stands, outside of it."""
+    """Computes sizes of values of ``block`` at the position of ``composer``, outside of it."""
 
     composer: Composer
     block: Block
     arguments: Mapping[SSAValue, tuple[SSAValue, int]]
-    """What an argument of the block is at first, and how many axes that has before its own."""
+    """The initial value of each block argument, and the number of its additional leading axes."""
 
     def sizes(self, value: SSAValue) -> list[SSAValue] | None:
-        """Return the size of each `?` of ``value``; None where one is not to be found."""
+        """Return the size of each `?` of ``value``; None if one cannot be computed."""
         found: list[SSAValue] = []
         for axis, n in enumerate(shape_of(value)):
             if n == DYNAMIC:
@@ -77,11 +77,11 @@ class Outside:
         return found
 
     def knows(self, value: SSAValue) -> bool:
-        """Whether the sizes of ``value`` are to be found."""
+        """Whether the sizes of ``value`` can be computed."""
         return DYNAMIC not in shape_of(value) or self.sizes(value) is not None
 
     def is_inside(self, value: SSAValue) -> bool:
-        """Whether ``value`` is made in the block, or in a region there."""
+        """Whether ``value`` is defined in the block or in a region inside it."""
         at = value.owner if isinstance(value.owner, Block) else value.owner.parent
         while at is not None and at is not self.block:
             around = at.parent_op()
@@ -89,7 +89,7 @@ class Outside:
         return at is self.block
 
     def size(self, value: SSAValue, axis: int) -> SSAValue | None:
-        """Return the size of an axis."""
+        """Return the size of an axis, None if it cannot be computed."""
         if (n := shape_of(value)[axis]) != DYNAMIC:
             return self.composer.index(n)
         if not self.is_inside(value):
@@ -162,7 +162,7 @@ class Outside:
         return self.size(*places[axis])
 
     def number(self, value: SSAValue) -> SSAValue | None:
-        """Return an index of the block, computed outside of it."""
+        """Return an index value of the block, recomputed outside of it."""
         if not self.is_inside(value):
             return value
         op = value.owner

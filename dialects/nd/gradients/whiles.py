@@ -1,12 +1,12 @@
-"""Derivatives of nd.while backward: as a scan, or with a tape of bounded length.
+"""Reverse-mode derivatives of nd.while: as a scan, or with a tape of bounded length.
 
-Where the number of steps is known before the loop and is a size, the loop becomes a scan. Else the
-memory of the backward pass cannot depend on it, as all memory is planned before a program runs. So
-the steps are done once more in pieces of a fixed length, the last piece first: what a piece's
-backward pass needs is written to a tape of that length, which serves all of them. States in which
-pieces begin are kept in a stack of fixed depth. Where there are more pieces than it has room for,
-half of what is free takes states far apart, and the rest what lies between these when its turn
-comes: so a step is done about as often again as the logarithm of their number says (note 063).
+If the number of steps is known before the loop and is a size, the loop becomes a scan. Otherwise
+the memory of the backward pass must not depend on it, since all memory is planned before a program
+runs. So the steps are recomputed in pieces of fixed length, the last piece first, and the values
+that the backward pass of a piece needs are recorded on a tape of that length, reused by all pieces.
+The states at which pieces begin are kept in a stack of fixed depth. If there are more pieces than
+slots, half of the free slots take states far apart, and the rest take the states between two of
+them when they are needed: a step is recomputed about log(number of steps) times (note 063).
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from stepwell.dialects.nd.syntax import element, shape_of
 from stepwell.dialects.readings import gradient
 
 TAPE_BYTES = 1 << 20
-"""What a tape may take: memory that is set to zero before, and stays in a cache of level 2."""
+"""Maximum bytes of a tape: it is zeroed first, and fits into a level-2 cache."""
 LONGEST_TAPE = 1024
-"""Steps; more make nothing cheaper."""
+"""Maximum steps on a tape; a longer tape saves nothing."""
 SHORTEST_TAPE = 16
-"""Steps: fewer would have all steps done again too often."""
+"""Minimum steps on a tape; with a shorter one, steps would be recomputed too often."""
 
 
 @gradient(WhileOp)
 def _while(r: Reverse, op: WhileOp, cotangents: Sequence[SSAValue | None]) -> None:
-    """Run the steps backward."""
+    """Write the backward loops of nd.while."""
     trips = trips_of(op)
     if trips is not None and (scan := _as_scan(op, trips)) is not None:
         scan_backward(r, scan, cotangents)
@@ -64,7 +64,7 @@ def _while(r: Reverse, op: WhileOp, cotangents: Sequence[SSAValue | None]) -> No
 
 
 def _as_scan(op: WhileOp, trips: Trips) -> ScanOp | None:
-    """Put a scan in the place of a loop whose number of steps sizes tell."""
+    """Replace a loop whose trip count is a function of sizes by a scan."""
     c = Composer(Builder(InsertPoint.before(op)))
     length = trips.known()
     told = length if length is not None else trips.index(c)
@@ -80,16 +80,16 @@ def _as_scan(op: WhileOp, trips: Trips) -> ScanOp | None:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is handed to the backward pass of a step, and how that is made."""
+    """The values passed to a step's backward pass, and the step that computes them."""
 
     into: Block
-    """The backward pass of a step: cotangents, sums and what is kept -> cotangents and sums."""
+    """The backward pass of a step: cotangents, sums and kept values -> cotangents and sums."""
     forward: Block
-    """A step: what is carried -> the same after it."""
+    """A step: carried values -> carried values after it."""
     kept: Sequence[SSAValue]
     """Values of ``forward``."""
     state: Sequence[int]
-    """Which of the carried values the kept ones depend on, at this step or a later one."""
+    """The carried values that the kept ones depend on, at this step or a later one."""
 
 
 class _Backward:
@@ -141,7 +141,7 @@ class _Backward:
         return _Plan(into, body.block, kept, _needed(body.block, kept))
 
     def write(self, steps: SSAValue) -> None:
-        """Write the loops: ``steps`` is how many steps there were."""
+        """Write the loops; ``steps`` is the trip count."""
         r, plan = self.r, self.plan
         begin = [*self.begin, *(r.so_far(v) for v in self.inputs)]
         length = _length(sum(bytes_of(v) for v in plan.kept))
@@ -188,10 +188,10 @@ class _Backward:
         slots: int,
         whole: SSAValue,
     ) -> SSAValue:
-        """Return after how many steps, from ``at`` on, the next state is written down.
+        """Return the number of steps from ``at`` to the next state that is saved.
 
-        After each piece where the free slots are enough for that. Else half of them are used now,
-        and the others for what lies between two of these.
+        If the free slots suffice, every piece's state is saved. Otherwise half of the slots are
+        used now, and the others later for the states between two of these.
         """
         one = number(c, 1)
         left = c.of(FloorDivOp(c.sub(low, at), whole))
@@ -203,7 +203,7 @@ class _Backward:
     def _step(
         self, c: Composer, state: Sequence[SSAValue], more: Sequence[SSAValue] = ()
     ) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Write a step; return the state after it, and what it makes of ``more``."""
+        """Write a step; return the state after it, and its copies of ``more``."""
         block = self.plan.forward
         ends = last_of(block).operands
         wanted = [*(ends[k] for k in self.plan.state), *more]
@@ -218,7 +218,7 @@ class _Backward:
         return found[: len(state)], found[len(state) :]
 
     def _advance(self, c: Composer, state: Sequence[SSAValue], end: SSAValue) -> Sequence[SSAValue]:
-        """Do steps until ``end`` of them are done."""
+        """Write a loop that runs steps until ``end`` of them are done."""
 
         def step(c: Composer, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
             after, _ = self._step(c, values[1:])
@@ -229,11 +229,11 @@ class _Backward:
     def _snapshots(
         self, c: Composer, begin: Sequence[SSAValue], far: SSAValue, low: SSAValue
     ) -> Sequence[SSAValue]:
-        """Do steps until ``low`` of them are done, and write the states on the way down.
+        """Run steps until ``low`` of them are done, saving states on the way.
 
-        begin : the slot of the first state, the steps that were done before the state of each slot
-            and before the first one, that state, and the slots' states
-        returns : the same behind it; the slot is the first one that nothing was written to
+        begin : the slot of the first state, the number of steps before each slot's state and before
+            the first one, that state, and the slots' states
+        returns : the same values afterwards; the slot is the first unused one
         """
         count = len(self.plan.state)
 
@@ -261,7 +261,7 @@ class _Backward:
         low: SSAValue,
         tapes: Sequence[SSAValue],
     ) -> Sequence[SSAValue]:
-        """Do the steps of a piece, and write down what the backward pass needs."""
+        """Run the steps of a piece, recording on the tapes what the backward pass needs."""
         count = len(self.plan.state)
 
         def step(c: Composer, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -282,7 +282,7 @@ class _Backward:
         low: SSAValue,
         tapes: Sequence[SSAValue],
     ) -> Sequence[SSAValue]:
-        """Carry cotangents back through the steps of a piece."""
+        """Propagate cotangents backward through the steps of a piece."""
         into, kept = self.plan.into, self.plan.kept
 
         def step(c: Composer, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -302,12 +302,12 @@ class _Backward:
 
 
 def _length(bytes: int) -> int:
-    """Return how many steps a tape holds, of so many bytes each."""
+    """Return the length in steps of a tape that needs ``bytes`` for each step."""
     return min(max(TAPE_BYTES // max(bytes, 1), SHORTEST_TAPE), LONGEST_TAPE)
 
 
 def _ceil(c: Composer, a: SSAValue, b: SSAValue) -> SSAValue:
-    """Return how many times ``b`` covers ``a``."""
+    """Return ``a / b`` rounded up."""
     return c.of(FloorDivOp(c.add(a, c.sub(b, number(c, 1))), b))
 
 
@@ -324,7 +324,7 @@ def _write(c: Composer, row: SSAValue, place: SSAValue, value: SSAValue) -> SSAV
 
 
 def _read(c: Composer, row: SSAValue, place: SSAValue, like: SSAValue) -> SSAValue:
-    """Return what `_write` wrote, of the type of ``like``."""
+    """Return the value that `_write` wrote, in the type of ``like``."""
     shape = shape_of(like)
     one = c.of(DynamicSliceOp(row, [place], [0], [1]))
     told = sum(n == DYNAMIC for n in shape) > 1
@@ -344,7 +344,7 @@ def _slice(block: Block, wanted: Sequence[SSAValue]) -> set[Operation]:
 
 
 def _needed(block: Block, kept: Sequence[SSAValue]) -> list[int]:
-    """Return which of the carried values ``kept`` depends on, at this step or a later one."""
+    """Return the carried values that ``kept`` depends on, at this step or a later one."""
     ends = last_of(block).operands
     found: set[int] = set()
     while True:
@@ -359,7 +359,7 @@ def _needed(block: Block, kept: Sequence[SSAValue]) -> list[int]:
 def _parted(
     values: Sequence[SSAValue], first: int, second: int
 ) -> tuple[Sequence[SSAValue], Sequence[SSAValue], Sequence[SSAValue]]:
-    """Return the first values, so many after these, and the rest."""
+    """Return the first ``first`` values, the next ``second`` values, and the rest."""
     return values[:first], values[first : first + second], values[first + second :]
 
 
@@ -372,7 +372,7 @@ def _loop(
     go_on: Callable[[Composer, Sequence[SSAValue]], SSAValue],
     step: _Step,
 ) -> Sequence[SSAValue]:
-    """Write a loop; return what is carried in the end."""
+    """Write a loop; return the carried values after it."""
     types = [v.type for v in begin]
     test, body = Block(arg_types=types), Block(arg_types=types)
     for block in (test, body):

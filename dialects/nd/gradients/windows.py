@@ -1,9 +1,9 @@
-"""Derivatives of windows: of equal greatest elements the first of each window has the cotangent.
+"""Derivatives of windowed reductions: of equal extremes, the first in a window gets the cotangent.
 
-Where windows are small and sizes known, each element of x asks the windows that it lies in whether
-they have chosen it: nothing is added up in memory. Elements of like place between two windows ask
-alike, and are computed together. Windows that do not overlap are axes of their own. Else each place
-in a window is a slice of x, and cotangents go back as those of slices do.
+If windows are small and sizes known, each element of x gathers the cotangents of the windows that
+chose it, and nothing is accumulated in memory. Elements with the same position relative to window
+starts (phase) are computed together. Windows that do not overlap become axes. Otherwise each window
+position is a slice of x, and its cotangents are transposed as those of slices are.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from stepwell.dialects.types import element_type
 Cotangents = Sequence[SSAValue | None]
 
 MAX_UNROLLED_PLACES = 16
-"""Windows of at most this many places, or places between two windows, are unrolled."""
+"""Windows with at most this many positions, and strides with at most this product, are unrolled."""
 NUMBER = element_type("i32")
-"""What counts places in a window."""
+"""The element type of position numbers in a window."""
 
 
 @gradient(WindowSumOp)
 def _window_sum(r: Reverse, op: WindowSumOp, cotangents: Cotangents) -> None:
-    """Add the cotangents of all windows that an element lies in."""
+    """Sum the cotangents of all windows that contain an element."""
     (g,) = cotangents
     assert g is not None
     if r.wants(op.x):
@@ -92,7 +92,7 @@ def _chosen(windows: _Windows, g: SSAValue) -> SSAValue:
 
 
 def _of_blocks(windows: _Windows, g: SSAValue) -> SSAValue:
-    """Return the cotangents of windows that do not overlap, each with axes of its own."""
+    """Return the cotangents of x for windows that do not overlap, as axes of a reshaped x."""
     c, op = windows.c, windows.op
     rank = len(windows.sizes)
     limits = [
@@ -126,7 +126,7 @@ class _Windows:
     around: dict[tuple[SSAValue, int], tuple[SSAValue, Shape]] = field(
         default_factory=dict[tuple[SSAValue, int], tuple[SSAValue, Shape]]
     )
-    """What windows have, with more beyond their ends, and how much before them."""
+    """Per-window values padded with further windows, and the number of those before the first."""
 
     @property
     def sizes(self) -> Shape:
@@ -135,23 +135,23 @@ class _Windows:
 
     @property
     def window(self) -> Shape:
-        """How many places a window has along each axis."""
+        """The size of the window along each axis."""
         return self.op.geometry[0]
 
     @property
     def empty(self) -> bool:
-        """Whether there is no element or no window."""
+        """Whether there are no elements or no windows."""
         return 0 in self.sizes or 0 in shape_of(self.op.y)
 
     def moving(self) -> list[int]:
-        """Return the axes along which a window is more than the element itself."""
+        """Return the axes along which the windows are not the single elements."""
         window, strides, low, high, _ = self.op.geometry
         plain = (1, 1, 0, 0)
         told = enumerate(zip(window, strides, low, high, strict=True))
         return [axis for axis, each in told if each != plain]
 
     def written_out(self) -> bool:
-        """Whether all places of a window, and all between two, are few, and all sizes known."""
+        """Whether window and strides are small enough to unroll, and all sizes known."""
         window, strides, _, _, dilation = self.op.geometry
         dense = all(w == 1 or d == 1 for w, d in zip(window, dilation, strict=True))
         known = all(self.sizes[axis] != DYNAMIC for axis in self.moving())
@@ -163,7 +163,7 @@ class _Windows:
         )
 
     def apart(self) -> bool:
-        """Whether each window begins where the one before ends."""
+        """Whether the windows tile x: each begins where the previous one ends."""
         window, strides, low, high, dilation = self.op.geometry
         dense = all(w == 1 or d == 1 for w, d in zip(window, dilation, strict=True))
         known = all(self.sizes[axis] != DYNAMIC for axis in self.moving())
@@ -175,14 +175,14 @@ class _Windows:
         return self.c.of(FullOp.of(0, TensorType(element(g), shape_of(x)), self.c.sizes(x)))
 
     def number(self, place: Shape) -> int:
-        """Return the number of a place in a window, in row-major order."""
+        """Return the number of a position in a window, in row-major order."""
         total = 0
         for at, size in zip(place, self.window, strict=True):
             total = total * size + at
         return total
 
     def _padded(self) -> SSAValue:
-        """Return x within its padding, in which nothing is chosen."""
+        """Return x with its padding, filled so that no padding element is chosen."""
         _, _, low, high, _ = self.op.geometry
         x = self.op.x
         if not any((*low, *high)):
@@ -192,14 +192,14 @@ class _Windows:
         return self.c.of(PadOp(x, self.c.of(value), low, high))
 
     def _slice(self, padded: SSAValue, place: Shape) -> SliceOp:
-        """Return what is in all windows at ``place``."""
+        """Return the elements at position ``place`` of all windows."""
         window, strides, _, _, dilation = self.op.geometry
         starts = [at * d for at, d in zip(place, dilation, strict=True)]
         after = [(w - 1 - at) * d for w, at, d in zip(window, place, dilation, strict=True)]
         return SliceOp(padded, starts, [-n or END for n in after], strides)
 
     def first(self) -> SSAValue:
-        """Return at which place of each window the first of the greatest or least is."""
+        """Return for each window the position of its first largest or smallest element."""
         c, padded = self.c, self._padded()
         better = GtOp if isinstance(self.op, WindowMaxOp) else LtOp
         best = found = None
@@ -216,7 +216,7 @@ class _Windows:
         return found
 
     def from_slices(self, share: Callable[[Shape], SSAValue]) -> SSAValue:
-        """Return the sum of what the places in windows have, each put where it came from."""
+        """Return the sum over the window positions of ``share``, moved to the elements of x."""
         c, padded = self.c, self._padded()
         back = moves.get(SliceOp)
         assert back is not None
@@ -231,7 +231,7 @@ class _Windows:
         return c.of(SliceOp(total, low, [-n or END for n in high]))
 
     def asked(self, g: SSAValue, share: Callable[[Shape], SSAValue]) -> SSAValue:
-        """Return for each element the sum of ``share`` over the places that it has in windows."""
+        """Return for each element the sum of ``share`` over its positions in windows."""
         c, strides, axes = self.c, self.op.geometry[1], self.moving()
         found: SSAValue | None = None
         for phase in product(*map(range, strides)):
@@ -258,13 +258,13 @@ class _Windows:
         return self.zeros(g) if found is None else found
 
     def _span(self, axis: int, phase: int) -> tuple[int, int]:
-        """Return the first and the last window that begins so far before an element of x."""
+        """Return the first and the last window that begins ``phase`` before an element of x."""
         _, strides, lows, _, _ = self.op.geometry
         stride, low = strides[axis], lows[axis]
         return -((phase - low) // stride), (low + self.sizes[axis] - 1 - phase) // stride
 
     def part(self, z: SSAValue, place: Shape, beyond: int) -> SSAValue:
-        """Return what the windows have in which elements are at ``place``; ``z`` is theirs."""
+        """Return the values ``z`` of the windows that have elements of x at ``place``."""
         around, before = self._around(z, beyond)
         rank = len(self.sizes)
         starts, limits = [0] * rank, [END] * rank
@@ -276,7 +276,7 @@ class _Windows:
         return self.c.of(SliceOp(around, starts, limits))
 
     def _around(self, z: SSAValue, beyond: int) -> tuple[SSAValue, Shape]:
-        """Return ``z`` with as many windows around it as are asked for."""
+        """Return ``z`` padded with ``beyond``, large enough for all slices of it."""
         if (z, beyond) not in self.around:
             c, rank = self.c, len(self.sizes)
             low, high = [0] * rank, [0] * rank
@@ -294,7 +294,7 @@ class _Windows:
         return self.around[z, beyond]
 
     def blocks(self) -> tuple[list[int], list[int]]:
-        """Return the shape of x with two axes for each that moves, and where the first are."""
+        """Return the shape of x with moving axes split in two, and the position of outer axes."""
         shape: list[int] = []
         outer: list[int] = []
         for n, w in zip(self.sizes, self.window, strict=True):
@@ -303,12 +303,12 @@ class _Windows:
         return shape, outer
 
     def spread(self, g: SSAValue) -> SSAValue:
-        """Return what windows have, repeated for each of their places."""
+        """Return the windows' values broadcast to their positions."""
         shape, outer = self.blocks()
         return self.c.of(BroadcastOp(g, outer, shape, []))
 
     def joined(self, blocks: SSAValue) -> SSAValue:
-        """Return what lies in blocks in the shape of x, zeros where no window is."""
+        """Return blocks in the shape of x, with zeros outside of all windows."""
         c = self.c
         kept = [n if w == 1 else n - n % w for n, w in zip(self.sizes, self.window, strict=True)]
         x = c.of(ReshapeOp(blocks, kept, c.sizes(self.op.x)))

@@ -1,4 +1,4 @@
-"""Reshapes, transposes and broadcasts that cancel, merge or do nothing."""
+"""Canonicalize reshapes, transposes and broadcasts that cancel, merge or have no effect."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from stepwell.dialects.nd.syntax import axes, shape_of
 
 @canonicalizes(ReshapeOp)
 class IdentityReshape(RewritePattern):
-    """reshape(x)  ->  x, where it has the same shape."""
+    """reshape(x)  ->  x, if the shape is the same."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
-        """Match equal types whose unknown sizes are surely the same."""
+        """Match equal types whose unknown sizes are provably equal."""
         if op.x.type != op.y.type:
             return
         unknown = reshape_unknown(shape_of(op.x), shape_of(op.y))
@@ -32,7 +32,7 @@ class ReshapeOfReshape(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ReshapeOp, rewriter: PatternRewriter) -> None:
-        """Match the outer reshape; the unknown sizes of its result must be told still."""
+        """Match the outer reshape if the unknown sizes of its result are still known."""
         inner = op.x.owner
         if not isinstance(inner, ReshapeOp):
             return
@@ -50,7 +50,7 @@ class IdentityTranspose(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
-        """Match a permutation that moves nothing."""
+        """Match the identity permutation."""
         permutation = axes(op.permutation)
         if list(permutation) == list(range(len(permutation))):
             rewriter.replace(op, [], [op.x])
@@ -73,7 +73,7 @@ class TransposeOfTranspose(RewritePattern):
 class TransposeOfBroadcast(RewritePattern):
     """transpose(broadcast(x, d), p)  ->  broadcast(transpose(x), d').
 
-    Before the broadcast there is less to move: nothing, if d' rises without transpose.
+    Fewer elements move before the broadcast; none if d' is ascending without a transpose.
     """
 
     @op_type_rewrite_pattern
@@ -100,11 +100,11 @@ def _unknown(op: BroadcastOp) -> Shape:
 
 @canonicalizes(BroadcastOp)
 class IdentityBroadcast(RewritePattern):
-    """broadcast(x)  ->  x, where it has the same shape."""
+    """broadcast(x)  ->  x, if the shape is the same."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: BroadcastOp, rewriter: PatternRewriter) -> None:
-        """Match equal types; an unknown size can only be that of x."""
+        """Match equal types; an unknown size is then that of x."""
         if op.x.type == op.y.type:
             rewriter.replace(op, [], [op.x])
 
@@ -115,7 +115,7 @@ class BroadcastOfBroadcast(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: BroadcastOp, rewriter: PatternRewriter) -> None:
-        """Match the outer broadcast; a size that came through the inner one is asked of that."""
+        """Match the outer broadcast; sizes that the inner one defines are taken from it."""
         inner = op.x.owner
         if not isinstance(inner, BroadcastOp):
             return

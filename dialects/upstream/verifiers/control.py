@@ -1,4 +1,4 @@
-"""func and scf: how bodies end; what regions take, yield and give."""
+"""func and scf: terminators of bodies; types of arguments, yielded values and results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stepwell.dialects.upstream.verifiers.types import refuse, require
 
 
 def _check_yield(region: Region, wanted: Sequence[Attribute], what: str) -> None:
-    """Refuse a region that does not end in a yield of these types."""
+    """Refuse a region whose terminator is not a yield of these types."""
     block = region.blocks.last
     last = block.last_op if block is not None else None
     given = tuple(last.operand_types) if isinstance(last, scf.YieldOp) else ()
@@ -29,7 +29,7 @@ def _listed(types: Sequence[Attribute]) -> str:
 
 @checks(func.FuncOp)
 def _function(op: func.FuncOp) -> None:
-    """Refuse a body that ends in no terminator; an op that nobody knows may be one."""
+    """Refuse a body without a terminator; an unregistered op may be one."""
     for block in op.body.blocks:
         last = block.last_op
         if last is None:
@@ -39,7 +39,7 @@ def _function(op: func.FuncOp) -> None:
 
 
 def _says_nothing(op: Operation) -> bool:
-    """Whether an op's class stands for ops of any kind."""
+    """Whether an op's class stands for any op."""
     return isinstance(op, UnregisteredOp) or op.name in ("test.op", "test.pureop")
 
 

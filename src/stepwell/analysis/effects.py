@@ -1,4 +1,4 @@
-"""What an op may do besides giving its results, asked once for each class where that is enough."""
+"""Side effects of ops, cached by class where the class determines them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from xdsl.traits import (
 from stepwell.dialects.upstream.effects import effects_of, is_quiet
 
 _CONTROL = frozenset({"affine", "builtin", "func", "linalg", "scf", "test", "tosa"})
-"""Dialects of xDSL whose ops with regions do nothing that their regions do not do."""
+"""Dialects of xDSL whose ops with regions have no effects besides those of their regions."""
 
 
 @cache
 def _says_all(kind: type[Operation]) -> bool:
-    """Whether an op of a class has the effects that it declares, and no others.
+    """Whether the declared effects of an op's class are complete.
 
-    xDSL says of acc.atomic.update, and of all else in acc and omp, only that it has the effects of
-    what it contains: it begins threads, copies memory, or updates what it is given.
+    xDSL declares for acc.atomic.update, and all other ops of acc and omp, only the effects of their
+    regions, although they start threads, copy memory, or update their operands.
     """
     if not kind.has_trait(RecursiveMemoryEffect) or not kind.__module__.startswith("xdsl."):
         return True
@@ -33,7 +33,7 @@ def _says_all(kind: type[Operation]) -> bool:
 
 @cache
 def _removable(kind: type[Operation]) -> bool | None:
-    """Whether an unused op of a class may go: always, never, or (None) it depends on the op."""
+    """Whether an unused op of a class is removable: always, never, or (None) it depends."""
     if kind.has_trait(IsTerminator) or kind.has_trait(SymbolOpInterface):
         return False
     if not _says_all(kind):
@@ -42,10 +42,10 @@ def _removable(kind: type[Operation]) -> bool | None:
 
 
 def is_dead(op: Operation, known: dict[Operation, bool] | None = None) -> bool:
-    """Whether nobody would miss the op: its results are not used and it does nothing else.
+    """Whether the op is dead: its results are unused and it has no visible effects.
 
-    known : ops with regions in which something is done, which are then asked once however deep
-        they are; what erases an op that does something takes those around it out again
+    known : a cache of ops with regions that have effects, so that nested ops are visited once; code
+        that erases an op with effects must remove the enclosing ops from it
     """
     removable = _removable(type(op))
     if removable is False:
@@ -61,7 +61,7 @@ def is_dead(op: Operation, known: dict[Operation, bool] | None = None) -> bool:
 
 
 def _reads_at_most(op: Operation, known: dict[Operation, bool] | None) -> bool:
-    """Whether neither an op with regions nor any in it writes to what there is without it."""
+    """Whether an op, including its regions, writes only memory that it allocates itself."""
     waiting = [op]
     while waiting:
         each = waiting.pop()
@@ -80,7 +80,7 @@ def _reads_at_most(op: Operation, known: dict[Operation, bool] | None) -> bool:
 
 
 def _is_seen_by_none(op: Operation, root: Operation) -> bool:
-    """Whether an op inside ``root`` only reads, or makes room for what ends with it."""
+    """Whether an op inside ``root`` only reads, or allocates memory owned inside ``root``."""
     effects = effects_of(op)
     return effects is not None and all(
         each.kind is MemoryEffectKind.READ
@@ -94,7 +94,7 @@ def _is_seen_by_none(op: Operation, root: Operation) -> bool:
 
 
 def _note(op: Operation, root: Operation, known: dict[Operation, bool] | None) -> None:
-    """Note of an op and all around it, up to ``root``, that something is done."""
+    """Record effects for an op and all enclosing ones up to ``root``."""
     at: Operation | None = op
     while known is not None and at is not None:
         known[at] = False
@@ -103,13 +103,13 @@ def _note(op: Operation, root: Operation, known: dict[Operation, bool] | None) -
 
 @cache
 def _as_its_regions(kind: type[Operation]) -> bool:
-    """Whether an op of a class has the effects of what it contains and no others."""
+    """Whether an op of a class has exactly the effects of its regions."""
     effects = [t for t in kind.traits.traits if isinstance(t, MemoryEffect)]
     return bool(effects) and all(isinstance(t, RecursiveMemoryEffect) for t in effects)
 
 
 def _touches_nothing(op: Operation, known: dict[Operation, bool] | None = None) -> bool:
-    """Whether neither the op nor any in it touches memory, asked of each of them once."""
+    """Whether the op and its regions access no memory; nested ops are visited once."""
     waiting = [op]
     while waiting:
         each = waiting.pop()
@@ -130,9 +130,9 @@ def _touches_nothing(op: Operation, known: dict[Operation, bool] | None = None) 
 
 
 def is_pure(op: Operation, known: dict[Operation, bool] | None = None) -> bool:
-    """Whether the op neither reads nor writes memory, so that it may be computed elsewhere.
+    """Whether the op neither reads nor writes memory, so that it may be moved.
 
-    known : what was found out of ops with regions, which are then asked once however deep they are
+    known : a cache of results for ops with regions, so that nested ops are visited once
     """
     removable = _removable(type(op))
     if removable is not None:

@@ -1,8 +1,8 @@
-"""What a size is, as a formula over the `?` of its function's arguments.
+"""Sizes as formulas over the `?` of the function's arguments.
 
-Two sizes are equal for certain where their formulas are: sums of products of atoms, each atom a
-`?` of an argument, the result of an index operation that is no sum or product, or a value that
-is known only once the program runs (a loop's counter, a number read from a tensor).
+Two sizes are known to be equal if their formulas are: sums of products of atoms, each atom a `?` of
+an argument, the result of an index operation other than a sum or product, or a value known only at
+run time (a loop counter, a number read from a tensor).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NUMBERS = (IndexType(), i64, i1)
 
 @dataclass(frozen=True)
 class Size:
-    """A sum of products: pairs of (numbers of the atoms multiplied, coefficient), sorted."""
+    """A sum of products: pairs of (numbers of the multiplied atoms, coefficient), sorted."""
 
     terms: tuple[tuple[Monomial, int], ...] = ()
 
@@ -80,7 +80,7 @@ class Size:
 
     @property
     def number(self) -> int | None:
-        """The size as a plain number, where it is one."""
+        """The size as a plain number, None if it is not constant."""
         if not self.terms:
             return 0
         return self.terms[0][1] if len(self.terms) == 1 and not self.terms[0][0] else None
@@ -95,7 +95,7 @@ class Dim:
 
 @dataclass(frozen=True)
 class Result:
-    """What an index operation makes of its operands."""
+    """The result of an index operation on its operands."""
 
     op: type[Operation]
     properties: tuple[tuple[str, Attribute], ...]
@@ -105,7 +105,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Unknown:
-    """A value that only a run of the program can tell."""
+    """A value known only at run time."""
 
     value: SSAValue
 
@@ -167,7 +167,7 @@ class Sizes:
         return Size((((self._numbers[atom],), 1),))
 
     def unknowns(self, size: Size) -> list[SSAValue]:
-        """Return the values inside ``size`` that only a run can tell."""
+        """Return the values inside ``size`` that are known only at run time."""
         found: list[SSAValue] = []
         for monomial, _ in size.terms:
             for number in monomial:
@@ -181,7 +181,7 @@ class Sizes:
         return found
 
     def told(self, size: Size, given: Sequence[SSAValue], by: Sizes) -> Size:
-        """Return ``size`` as one of the function ``by``, which calls ours with ``given``."""
+        """Translate ``size`` to the function ``by``, which calls this one with ``given``."""
         total = Size()
         for monomial, factor in size.terms:
             term = Size.of(factor)
@@ -202,21 +202,21 @@ class Sizes:
         return total
 
     def never_negative(self, size: Size) -> bool:
-        """Whether ``size`` is certainly >= 0: a sum of extents of arguments."""
+        """Whether ``size`` is provably >= 0: a sum of extents of arguments."""
         return all(
             factor >= 0 and all(isinstance(self.atoms[n], Dim) for n in monomial)
             for monomial, factor in size.terms
         )
 
     def equate(self, value: SSAValue, known: SSAValue) -> None:
-        """Let ``value``, of another form of the function, be what ``known`` is."""
+        """Set ``value``, from another form of the function, equal to ``known``."""
         if isinstance(known.type, TensorType | MemRefType):
             self._shapes[value] = self.shape(known)
         else:
             self._known[value] = self.of(known)
 
     def of(self, value: SSAValue) -> Size:
-        """Return what ``value``, an index, is."""
+        """Return the formula of ``value``, an index."""
         if (known := self._known.get(value)) is None:
             known = self._known[value] = self._of(value)
         return known
@@ -267,7 +267,7 @@ class Sizes:
         return (self.atom(Unknown(value)),) * rank
 
     def _carried(self, value: BlockArgument) -> Shape:
-        """Return the sizes of what a loop carries: those it starts with."""
+        """Return the sizes of a loop-carried value: those of its initial value."""
         loop = value.block.parent_op()
         if isinstance(loop, scf.ForOp) and value.index:
             return self.shape(loop.iter_args[value.index - 1])
@@ -278,18 +278,18 @@ class Sizes:
         return (self.atom(Unknown(value)),) * len(static_shape(value.type))
 
     def mixed(self, static: Sequence[int], dynamic: Sequence[SSAValue]) -> Shape:
-        """Return a list in which the static numbers are and the others are operands, in order."""
+        """Return a list with the dynamic entries replaced by the operands, in order."""
         rest = iter(dynamic)
         return tuple(self.of(next(rest)) if n == DYNAMIC_INDEX else Size.of(n) for n in static)
 
 
 def static_shape(type: Attribute) -> tuple[int, ...]:
-    """Return the shape a type tells; anything but a tensor or a buffer has none."""
+    """Return the shape of a tensor or buffer type; () for any other type."""
     return type.get_shape() if isinstance(type, TensorType | MemRefType) else ()
 
 
 def kept_axes(full: Sequence[int], reduced: Sequence[int]) -> tuple[int, ...]:
-    """Return which axes of a slice of sizes ``full`` its rank-reduced type keeps.
+    """Return the axes of a slice of sizes ``full`` that its rank-reduced type keeps.
 
     >>> kept_axes((1, 4, 1, 8), (4, 1, 8)), kept_axes((1, 4), (1, 4))
     ((1, 2, 3), (0, 1))
@@ -310,7 +310,7 @@ def product(sizes: Sequence[Size]) -> Size:
 
 
 def groups_of(op: Operation) -> tuple[tuple[int, ...], ...]:
-    """Return the reassociation of an expand_shape or collapse_shape as plain numbers."""
+    """Return the reassociation of an expand_shape or collapse_shape as integers."""
     groups = op.properties["reassociation"]
     return tuple(tuple(i.value.data for i in group) for group in groups)  # pyright: ignore
 
@@ -413,19 +413,19 @@ class SizeWriter:
 
     sizes: Sizes
     dim: Callable[[int], SSAValue]
-    """Gives the value of the n-th `?` of the arguments."""
+    """Returns the value of the n-th `?` of the arguments."""
     append: Callable[[Operation], object]
-    """Puts an op where it dominates whatever uses the sizes."""
+    """Inserts an op at a point that dominates all uses of the sizes."""
     outer: SizeWriter | None = None
-    """Writes, at a place that dominates this one, the sizes that the arguments tell."""
+    """Writes sizes that depend on arguments only, at a dominating point."""
     unknown: Callable[[SSAValue], SSAValue] = lambda value: value
-    """Gives what stands for a value that only a run can tell."""
+    """Returns the replacement of a value known only at run time."""
 
     def __post_init__(self) -> None:
         self._written: dict[Size | tuple[Size, Attribute], SSAValue] = {}
 
     def __call__(self, size: Size, hint: str | None = None) -> SSAValue:
-        """Return ``size`` as a value, written on first use."""
+        """Return ``size`` as a value, written at its first use."""
         if self.outer is not None and not self.sizes.unknowns(size):
             return self.outer(size, hint)
         if (value := self._written.get(size)) is None:
@@ -476,7 +476,7 @@ class SizeWriter:
                 return self._written[key]
 
     def _as_index(self, number: int, value: SSAValue) -> SSAValue:
-        """Return a number read from a tensor as an index: sizes look through the cast."""
+        """Return a number read from a tensor as an index; formulas ignore the cast."""
         if value.type != i64:
             return value
         key = Size((((number,), 1),))
@@ -485,7 +485,7 @@ class SizeWriter:
         return self._written[key]
 
     def _result(self, atom: Result) -> SSAValue:
-        """Write the op again; a comparison's or selection's operands may be of other types."""
+        """Recreate the op; operands of a comparison or selection may have other types."""
         operands: list[SSAValue] = [self(each) for each in atom.operands]
         properties = dict(atom.properties)
         op = atom.op.create(operands=operands, result_types=[atom.type], properties=properties)

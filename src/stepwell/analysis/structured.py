@@ -1,4 +1,4 @@
-"""Reading a linalg.generic: its maps, loops, extents, combiners, and what its body costs."""
+"""Accessors of linalg.generic: its maps, loops, extents, combiners, and the cost of its body."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stepwell.analysis.combiners import COMBINERS
 from stepwell.dialects.upstream.effects import touches_nothing
 
 Index: TypeAlias = tuple[AffineExpr, ...]
-"""Where an operand is read: one expression of the loops for each of its axes."""
+"""The index of an operand: one expression of the loops for each of its axes."""
 
 PARALLEL = IteratorTypeAttr.parallel()
 
@@ -69,7 +69,7 @@ COST: dict[type[Operation], int] = {
     linalg.IndexOp: 0,
     linalg.YieldOp: 0,
 }
-"""What one execution of an op costs, in units of an addition; what is not listed costs 1."""
+"""The cost of an op relative to an addition; ops that are not listed cost 1."""
 
 CASTS: tuple[type[Operation], ...] = (
     arith.ExtFOp,
@@ -82,7 +82,7 @@ CASTS: tuple[type[Operation], ...] = (
 
 
 def cost(block: Block) -> int:
-    """Return what one pass through a body costs, in additions."""
+    """Return the cost of one execution of a body, relative to an addition."""
     total = 0
     for op in block.ops:
         total += COST.get(type(op), 1)
@@ -92,7 +92,7 @@ def cost(block: Block) -> int:
 
 
 def indices(op: linalg.GenericOp) -> list[Index]:
-    """Return where each operand of ``op`` is read or written, inputs first."""
+    """Return the index of each operand of ``op``, inputs first."""
     return [attr.data.results for attr in op.indexing_maps.data]
 
 
@@ -102,7 +102,7 @@ def is_parallel(op: linalg.GenericOp) -> list[bool]:
 
 
 def map_attribute(loops: int, index: Index) -> AffineMapAttr:
-    """Return the indexing map that reads at ``index`` under so many loops."""
+    """Return the indexing map of ``index`` with ``loops`` dimensions."""
     return AffineMapAttr(AffineMap(loops, 0, index))
 
 
@@ -112,7 +112,7 @@ def identity(rank: int) -> Index:
 
 
 def plain(expr: AffineExpr) -> int | None:
-    """Return the loop that ``expr`` is, or None where it is more or less than one loop."""
+    """Return the loop that ``expr`` equals, or None if it is not a single loop."""
     return expr.position if isinstance(expr, AffineDimExpr) else None
 
 
@@ -122,14 +122,14 @@ def shape(value: SSAValue) -> tuple[int, ...]:
 
 
 def extents(op: linalg.GenericOp) -> list[int]:
-    """Return the number of iterations of each loop of ``op``; DYNAMIC_INDEX where unknown."""
+    """Return the trip count of each loop of ``op``; DYNAMIC_INDEX if unknown."""
     return loop_extents(len(op.iterator_types), list(zip(op.operands, indices(op), strict=True)))
 
 
 def loop_extents(loops: int, reads: Sequence[tuple[SSAValue, Index]]) -> list[int]:
-    """Return the number of iterations of each loop, as the shapes of the operands tell.
+    """Return the trip count of each loop, from the shapes of the operands.
 
-    The last operand that tells it counts: mostly a result, which tells all.
+    The last operand indexed by a plain loop determines it: mostly a result, which has all loops.
     """
     found, missing = [DYNAMIC_INDEX] * loops, loops
     for value, index in reversed(reads):
@@ -147,7 +147,7 @@ def loop_extents(loops: int, reads: Sequence[tuple[SSAValue, Index]]) -> list[in
 
 
 def linear(expr: AffineExpr) -> tuple[dict[int, int], int] | None:
-    """Return ``expr`` as (coefficient of each loop, constant), or None where it is not linear."""
+    """Return ``expr`` as (coefficient of each loop, constant), or None if it is not linear."""
     match expr:
         case AffineDimExpr():
             return {expr.position: 1}, 0
@@ -172,7 +172,7 @@ def linear(expr: AffineExpr) -> tuple[dict[int, int], int] | None:
 
 
 def normal(expr: AffineExpr) -> AffineExpr:
-    """Return ``expr`` with like terms added up and in the order of the loops."""
+    """Return ``expr`` with like terms combined and ordered by loop."""
     if isinstance(expr, AffineDimExpr | AffineConstantExpr):
         return expr
     if (form := linear(expr)) is None:
@@ -204,10 +204,10 @@ def quotients(expr: AffineExpr) -> Iterator[tuple[int, int]]:
 
 
 def in_slivers(index: Index, loop: int) -> tuple[int, int] | None:
-    """Return (axis, width) where ``index`` reads slivers: ``loop`` floordiv and, last, mod width.
+    """Return (axis, width) if ``index`` reads panels: ``loop`` floordiv and, last, mod width.
 
-    An operand so laid out has neighbours along ``loop`` side by side, ``width`` of them in a
-    sliver, which is read from end to end.
+    Such an operand is packed: ``width`` neighbours along ``loop`` are adjacent in a panel, which is
+    read contiguously.
     """
     match index[-1] if index else None:
         case AffineBinaryOpExpr(
@@ -222,7 +222,7 @@ def in_slivers(index: Index, loop: int) -> tuple[int, int] | None:
 
 
 def inverse(index: Index, loops: int) -> tuple[int, ...] | None:
-    """Return the axis that each loop indexes where ``index`` is a permutation of the loops."""
+    """Return the axis that each loop indexes if ``index`` is a permutation of the loops."""
     if len(index) != loops:
         return None
     axes = [-1] * loops
@@ -234,7 +234,7 @@ def inverse(index: Index, loops: int) -> tuple[int, ...] | None:
 
 
 def constant_of(value: SSAValue) -> int | None:
-    """Return the integer that an arith.constant says ``value`` is, None where none does."""
+    """Return the integer of an arith.constant, None for any other value."""
     made_by = value.owner
     if isinstance(made_by, arith.ConstantOp) and isinstance(made_by.value, IntegerAttr):
         return made_by.value.value.data
@@ -242,13 +242,13 @@ def constant_of(value: SSAValue) -> int | None:
 
 
 def yielded(block: Block) -> Sequence[SSAValue]:
-    """Return what a body hands on, one value for each destination."""
+    """Return the values that a body yields, one for each destination."""
     assert block.last_op is not None
     return block.last_op.operands
 
 
 def combiner(op: linalg.GenericOp, output: int) -> type[Operation] | None:
-    """Return the op by which destination ``output`` accumulates, or None where it is unknown."""
+    """Return the op by which destination ``output`` accumulates, or None if it is unknown."""
     block = op.body.block
     accumulator = block.args[len(op.inputs) + output]
     result = yielded(block)[output].owner
@@ -259,7 +259,7 @@ def combiner(op: linalg.GenericOp, output: int) -> type[Operation] | None:
 
 
 def is_elementwise(op: linalg.GenericOp) -> bool:
-    """Whether every loop of ``op`` is parallel and every result is written at all of them once."""
+    """Whether all loops of ``op`` are parallel and index each result by a permutation."""
     loops = len(op.iterator_types)
     return all(is_parallel(op)) and all(
         inverse(index, loops) is not None for index in indices(op)[len(op.inputs) :]
@@ -267,9 +267,9 @@ def is_elementwise(op: linalg.GenericOp) -> bool:
 
 
 def is_contraction(parallel: Sequence[bool], inputs: Iterable[Index]) -> bool:
-    """Whether two inputs are summed over such that each varies along a loop the other does not.
+    """Whether two inputs are reduced such that each varies along a loop the other does not.
 
-    Then a register tile reads each of them fewer times than it computes with them.
+    Then a register tile loads each of their elements once and uses it several times.
     """
     used: list[frozenset[int]] = []
     for index in inputs:
@@ -286,25 +286,25 @@ def contracts(op: linalg.GenericOp) -> bool:
 
 
 def is_not_fused(op: Operation) -> bool:
-    """Whether ``op`` is to be a kernel of its own, as a copy into another layout is.
+    """Whether ``op`` must be a kernel of its own, as a copy into another layout is.
 
-    What says where an image lies within its border joins no kernel but its reader's.
+    The op that places an image within its border is fused with no kernel but its reader's.
     """
     return "kernel.no_fuse" in op.attributes or "kernel.border" in op.attributes
 
 
 def element(value: SSAValue) -> Attribute:
-    """Return the element type of ``value``; its own type where it is a scalar."""
+    """Return the element type of ``value``; its own type if it is a scalar."""
     return value.type.get_element_type() if isinstance(value.type, ShapedType) else value.type  # pyright: ignore
 
 
 def array_of_maps(loops: int, index_list: Iterable[Index]) -> ArrayAttr[AffineMapAttr]:
-    """Return the ``indexing_maps`` property for so many loops."""
+    """Return the ``indexing_maps`` property for ``loops`` loops."""
     return ArrayAttr(map_attribute(loops, index) for index in index_list)
 
 
 def erase_dead(block: Block) -> None:
-    """Erase every op of ``block`` that nothing needs, in one walk."""
+    """Erase every dead op of ``block``, in one reverse walk."""
     for op in reversed(list(block.ops)):
         unused = op.results and all(result.first_use is None for result in op.results)
         if unused and touches_nothing(op):

@@ -1,9 +1,9 @@
-"""Outside of which part of its loops a structured op changes nothing.
+"""Find the iterations of a structured op outside of which it changes nothing.
 
-A body that takes ``x`` where ``j < i`` and else 0, and adds it up, does nothing where ``j`` is not
-less than ``i``: the loop over ``j`` may end there. What is found is a `Window` for each such loop,
-whose limits are numbers of the body that are the same in all iterations; `invariant` says which
-are, and `limit` writes one outside of the loops.
+A body that adds ``x`` if ``j < i`` and else 0 does nothing unless ``j`` is less than ``i``: the
+loop over ``j`` may end there. The result is a `Window` for each such loop, whose limits are values
+of the body that are invariant in all loops; `invariant` finds these values, and `lift` hoists one
+out of the loops.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from stepwell.analysis.structured import constant_of, indices, is_parallel, yiel
 from stepwell.dialects.readings import reference
 
 Value: TypeAlias = "SSAValue | np.generic"
-"""What a value of a body is, under an assumption: a number, or some value of the body."""
+"""The value of a body's SSA value under an assumption: a constant, or an SSA value."""
 
 _LIFTED: tuple[type[Operation], ...] = (
     arith.AddiOp,
@@ -46,20 +46,20 @@ _LIFTED: tuple[type[Operation], ...] = (
     arith.IndexCastOp,
     arith.ConstantOp,
 )
-"""What may be computed once, before the loops, though they may not run at all."""
+"""Ops that may be hoisted out of the loops, although the loops may not run at all."""
 _DIVISIONS = frozenset(
     {arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp}
     | {arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp}
 )
 _FORGETFUL = frozenset({arith.MaxnumfOp, arith.MinnumfOp})
-"""Combiners in which what changes no number changes NaN."""
+"""Combiners whose identity turns NaN into a number."""
 _EQ, _NE, _SLT, _SLE, _SGT, _SGE = range(6)
 _SWAPPED = {_EQ: _EQ, _SLT: _SGT, _SLE: _SGE, _SGT: _SLT, _SGE: _SLE}
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A number that is the same in all iterations: one of the body, and so much more."""
+    """A loop-invariant number: a value of the body plus an offset."""
 
     value: SSAValue
     offset: int
@@ -67,9 +67,9 @@ class Limit:
 
 @dataclass
 class Window:
-    """The part of a loop outside of which nothing changes: from every low up to before every high.
+    """The range of a loop outside of which nothing changes: from every low to before every high.
 
-    Where no limit is told the loop begins at 0, or ends where it ends.
+    Without a low limit the loop begins at 0, without a high limit it runs to its end.
     """
 
     lows: list[Limit] = field(default_factory=list[Limit])
@@ -78,7 +78,7 @@ class Window:
 
 @dataclass(frozen=True)
 class _Test:
-    """``loop < high`` or ``loop >= low``: what a comparison says."""
+    """The meaning of a comparison: ``loop < high`` or ``loop >= low``."""
 
     loop: int
     upper: bool
@@ -86,13 +86,13 @@ class _Test:
 
 
 InPlace: TypeAlias = Callable[[int, int], bool]
-"""Whether the input and the output of these numbers are one array, read and written alike."""
+"""Whether the input and the output of these numbers are one array with the same indexing."""
 
 
 def windows(op: linalg.GenericOp, in_place: InPlace | None = None) -> dict[int, Window]:
     """Return the windows of the loops of ``op`` that have one.
 
-    in_place : which inputs hold what the outputs held before; none of them if None
+    in_place : which inputs alias outputs with the same indexing; none if None
     """
     body = op.body.block
     tests = {
@@ -111,7 +111,7 @@ def windows(op: linalg.GenericOp, in_place: InPlace | None = None) -> dict[int, 
 
 
 def invariant(op: linalg.GenericOp, value: SSAValue) -> bool:
-    """Whether a value of the body of ``op`` is the same in all iterations, and cheap to tell."""
+    """Whether a value of the body of ``op`` is loop-invariant and cheap to compute."""
     if isinstance(value, BlockArgument) and value.owner is op.body.block:
         is_input = value.index < len(op.inputs)
         return is_input and not any(e.used_dims() for e in indices(op)[value.index])
@@ -128,11 +128,11 @@ def lift(
     put: Callable[[Operation], None],
     done: dict[SSAValue, SSAValue],
 ) -> SSAValue:
-    """Write an invariant value of a body outside of it.
+    """Hoist an invariant value of a body out of it.
 
-    leaf : what an argument of the body, or a value from outside of it, is there
-    put : writes an op
-    done : what was written before; added to
+    leaf : returns the outer value of a body argument or of a captured value
+    put : inserts an op
+    done : the values hoisted before; added to
     """
     if (found := done.get(value)) is not None:
         return found
@@ -149,7 +149,7 @@ def lift(
 
 
 def _tests(op: linalg.GenericOp, compared: arith.CmpiOp) -> list[_Test]:
-    """Return what a comparison of a loop's index with an invariant number says, if it is one."""
+    """Return the tests that a comparison of a loop index with an invariant number implies."""
     how, sides = compared.predicate.value.data, (compared.lhs, compared.rhs)
     if (place := _place(sides[0])) is None:
         sides, how = sides[::-1], _SWAPPED.get(how, -1)
@@ -165,7 +165,7 @@ def _tests(op: linalg.GenericOp, compared: arith.CmpiOp) -> list[_Test]:
 
 
 def _place(value: SSAValue) -> tuple[int, int] | None:
-    """Return of which loop a value is the index, and how much more than that it is."""
+    """Return the loop whose index a value is, and the offset added to the index."""
     match value.owner:
         case linalg.IndexOp():
             return value.owner.dim.value.data, 0
@@ -184,12 +184,12 @@ def _place(value: SSAValue) -> tuple[int, int] | None:
 
 
 _SMALL = 1 << 31
-"""Numbers of less than this can be added to the index of a loop, a few of them, in 64 bits."""
+"""Offsets below this cannot overflow 64 bits when a few are added to a loop index."""
 
 
 @dataclass
 class _Outside:
-    """What a body computes where one test does not hold."""
+    """The values of a body in iterations where one test fails."""
 
     op: linalg.GenericOp
     tests: dict[arith.CmpiOp, list[_Test]]
@@ -202,7 +202,7 @@ class _Outside:
                 self._of[each.results[0]] = self._result(each)
 
     def of(self, value: SSAValue) -> Value:
-        """Return what a value of the body is."""
+        """Return the known value of an SSA value of the body."""
         return self._of.get(value, value)
 
     def _result(self, op: Operation) -> Value:
@@ -225,7 +225,7 @@ class _Outside:
                 return _first(_evaluated(op, operands), op.results[0])
 
     def _fails(self, test: _Test) -> bool:
-        """Whether a test is known not to hold: no less is asked than by the one that fails."""
+        """Whether a test is implied to fail: it is at least as strict as the one that fails."""
         out = self.fails
         if (test.loop, test.upper, test.limit.value) != (out.loop, out.upper, out.limit.value):
             return False
@@ -245,7 +245,7 @@ def _first(number: np.generic | None, value: SSAValue) -> Value:
 
 
 def _evaluated(op: Operation, operands: Sequence[Value]) -> np.generic | None:
-    """Return what an op of numbers gives, None where that is not known."""
+    """Return the result of an op on constants, None if it is not known."""
     numbers = [v for v in operands if isinstance(v, np.generic)]
     known = len(numbers) == len(operands) and reference.get(type(op)) is not None
     if not known or type(op) in _DIVISIONS or op.dialect_name() not in ("arith", "math"):
@@ -259,7 +259,7 @@ def _evaluated(op: Operation, operands: Sequence[Value]) -> np.generic | None:
 
 
 def _is_neutral(op: linalg.GenericOp, outside: _Outside, in_place: InPlace | None) -> bool:
-    """Whether every output stays what it is."""
+    """Whether every output keeps its value."""
     return all(_stays(op, outside, k, in_place) for k in range(len(op.outputs)))
 
 
@@ -275,13 +275,13 @@ def _stays(op: linalg.GenericOp, outside: _Outside, output: int, in_place: InPla
 
 
 def _runs_on(op: linalg.GenericOp, output: int) -> bool:
-    """Whether an output stands still while reduction loops run."""
+    """Whether an output is invariant in the reduction loops, and there are such loops."""
     index, parallel = indices(op)[len(op.inputs) + output], is_parallel(op)
     return not all(parallel) and all(parallel[d] for e in index for d in e.used_dims())
 
 
 def _adds_nothing(op: linalg.GenericOp, outside: _Outside, output: int, given: SSAValue) -> bool:
-    """Whether what a reduction joins to its running result changes nothing of it."""
+    """Whether the operand of a reduction is an identity of its combiner."""
     own, last = op.body.block.args[len(op.inputs) + output], given.owner
     if not isinstance(last, Operation) or own not in last.operands:
         return False
@@ -305,7 +305,7 @@ def _adds_nothing(op: linalg.GenericOp, outside: _Outside, output: int, given: S
 
 
 def _begins_above(op: linalg.GenericOp, output: int) -> bool:
-    """Whether a running sum begins with a number that is not -0.0: then it never is -0.0."""
+    """Whether a running sum begins with a number other than -0.0, so that it never is -0.0."""
     fill = _fill(op, op.outputs[output])
     start = fill.inputs[0].owner if fill is not None else None
     if not isinstance(start, arith.ConstantOp):
@@ -315,7 +315,7 @@ def _begins_above(op: linalg.GenericOp, output: int) -> bool:
 
 
 def _fill(op: linalg.GenericOp, target: SSAValue) -> linalg.FillOp | None:
-    """Return what fills the destination of ``op`` right before it."""
+    """Return the op that fills the destination of ``op`` immediately before it."""
     if isinstance(target.owner, linalg.FillOp):
         return target.owner
     for each in _before(op):

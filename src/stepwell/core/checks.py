@@ -1,7 +1,7 @@
-"""What must hold of the sizes of a call's arguments, with words for when it does not.
+"""Conditions on the sizes of a call's arguments, with the messages of their failure.
 
-The compiler writes checks into the entry's attribute ``nd.checks`` and into `program.json`; C
-evaluates them in every call, Python where one fails, to say which.
+The compiler writes checks into the entry's attribute ``nd.checks`` and into `program.json`. C
+evaluates them in every call; if one fails, Python evaluates them again for the message.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ ARITY: dict[str, int] = {
     "select": 3,
     "not": 1,
 }
-"""How many operands each operator of a check takes: those of `core.host_schedule` on integers."""
+"""The number of operands of each operator of a check: those of `core.host_schedule` on integers."""
 
 
 class UnfitSizes(ValueError):
-    """The sizes of a call's arguments are not what the program wants: nothing has run.
+    """The sizes of a call's arguments violate a condition of the program; nothing has run.
 
     >>> error = UnfitSizes("nd.add: axis 0 of %c has size 7, ...", "model.mlir:4:3")
     >>> str(error), error.place.line
@@ -33,20 +33,20 @@ class UnfitSizes(ValueError):
     def __init__(self, words: str, at: str = "", before: str = "") -> None:
         self.words = words
         self.place = place_named(at)
-        """Of the op that wants it, where that is known."""
+        """The location of the op with the condition, if known."""
         said = f"{at}: {words}" if at else words
         super().__init__(f"{before}\n{said}" if before else said)
 
 
 def place_named(at: str) -> Place | None:
-    """Return the place that 'file:line:column' names; None where it names none."""
+    """Return the place in 'file:line:column'; None if the text has another form."""
     file, line, column = [*at.rsplit(":", 2), "", ""][:3]
     return Place(file, int(line), int(column)) if line.isdecimal() and column.isdecimal() else None
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that must hold; a number beyond 64 bits on the way means that it does not.
+    """A condition; if an intermediate result exceeds 64 bits, it fails.
 
     >>> check = Check(["==", "d0", "d1"], ("%x has size ", ", %y has size ", ""), ("d0", "d1"))
     >>> check.failure({"d0": 3, "d1": 3}), check.failure({"d0": 3, "d1": 4})
@@ -55,13 +55,13 @@ class Check:
 
     holds: Tree
     words: tuple[str, ...]
-    """What is wrong where it does not hold: texts, between any two of which stands a value."""
+    """The message of its failure: texts with a value between any two."""
     values: tuple[Tree, ...] = ()
     at: str = ""
-    """file:line:column of the op that wants it."""
+    """file:line:column of the op with the condition."""
 
     def failure(self, variables: Mapping[str, int]) -> str:
-        """Return what is wrong with these sizes; nothing where it holds."""
+        """Return the message for these sizes; "" if the condition holds."""
         if holds(self.holds, variables):
             return ""
         text = self.words[0]
@@ -71,15 +71,15 @@ class Check:
 
 
 def first_failure(checks: Sequence[Check], sizes: Sequence[int]) -> str:
-    """Return what is wrong with ``sizes`` (every `?` in order); nothing if they fit."""
+    """Return the message for ``sizes`` (every `?` in order); "" if they fit."""
     variables = {f"d{k}": n for k, n in enumerate(sizes)}
     return next((said for check in checks if (said := check.failure(variables))), "")
 
 
 def check_all(checks: Sequence[Check], sizes: Sequence[int], before: str = "") -> None:
-    """Raise `UnfitSizes` where one does not hold of ``sizes``, each `?` of the arguments in order.
+    """Raise `UnfitSizes` if a check fails for ``sizes``, each `?` of the arguments in order.
 
-    before : what is wrong besides, to be said first
+    before : a message to put first
     """
     variables = {f"d{k}": n for k, n in enumerate(sizes)}
     for check in checks:
@@ -88,7 +88,7 @@ def check_all(checks: Sequence[Check], sizes: Sequence[int], before: str = "") -
 
 
 def holds(tree: Tree, variables: Mapping[str, int]) -> bool:
-    """Whether a condition holds, as the C that it becomes finds it.
+    """Whether a condition holds, with the semantics of the generated C.
 
     >>> holds(["<=", ["*", "d0", 1 << 62], 5], {"d0": 4})
     False
@@ -100,7 +100,7 @@ def holds(tree: Tree, variables: Mapping[str, int]) -> bool:
 
 
 def _within(tree: Tree, variables: Mapping[str, int]) -> int:
-    """Evaluate a tree whose every number has 64 bits; OverflowError where one has more."""
+    """Evaluate a tree in 64-bit integers; OverflowError if a number does not fit."""
     if isinstance(tree, str):
         return variables[tree]
     value = tree

@@ -1,7 +1,7 @@
-"""`program.json`, written and read: nothing is taken from it that no program could have.
+"""Write and read `program.json`; reading refuses every description that no program could have.
 
-Each field has a reader (`core.schema`), and what fields say together is checked below: a new field
-of a signature is one line in a table here, and, where it points at others, one check more.
+Each field has a reader (`core.schema`); constraints between fields are checked below. A new field
+of a signature needs one line in a table here and, if it refers to others, one more check.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from stepwell.core.shapes import DYNAMIC, Shape
 from stepwell.core.signature import Constant, Kernel, Signature, Tensor
 
 FORMAT = 5
-"""Raised when an older runtime could not run what a newer emitter writes, or the reverse."""
+"""The format version, raised when older runtimes and newer emitters are incompatible."""
 OWN = "program.json"
-"""Under which name a saved program.json has its own digest."""
+"""The key of the description's own digest in a saved program.json."""
 MOST_AXES = 64
-"""As many as NumPy has."""
+"""The maximum rank: that of NumPy."""
 
 Digests: TypeAlias = Mapping[str, str]
-"""Those of a saved program's files, by name."""
+"""The digests of a saved program's files, by name."""
 
 
 def written(signature: Signature, digests: Digests | None = None) -> str:
     """Return the text of `program.json`.
 
-    digests : of the files of a saved program, which this text is then tied to
+    digests : those of the files of a saved program, to be stored in the text
     """
     found: dict[str, Any] = {"format": FORMAT, **_plain(asdict(signature))}
     if digests is not None:
@@ -57,7 +57,7 @@ def written(signature: Signature, digests: Digests | None = None) -> str:
 
 
 def read(text: str) -> tuple[Signature, Digests | None]:
-    """Read what `written` wrote, and the digests where it has any; ValueError for all else."""
+    """Parse the text of `written` and its digests, if any; ValueError for any other text."""
     try:
         return _read(text)
     except RecursionError:
@@ -82,7 +82,7 @@ def _read(text: str) -> tuple[Signature, Digests | None]:
 
 
 def _digest(found: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of what JSON holds, however it is laid out."""
+    """Return the SHA-256 of the JSON value, independent of its layout."""
     return sha256(json.dumps(found, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -94,12 +94,12 @@ def _read_digests(found: Any) -> dict[str, str]:
 
 
 def _plain(found: dict[str, Any]) -> dict[str, Any]:
-    """Write every `?` of a signature's shapes as null."""
+    """Write every `?` of a signature's shapes as null, in place."""
     for tensor in (*found["arguments"], *found["results"], *found["constants"]):
         tensor["shape"] = [None if n == DYNAMIC else n for n in tensor["shape"]]
     for guard in found["guards"]:
         if not guard["kind"]:
-            del guard["kind"]  # those of addresses say none
+            del guard["kind"]  # guards of addresses have no kind
     if found["maker"]:
         _plain(found["maker"])
     return found
@@ -121,7 +121,7 @@ def _line(value: Any, place: str) -> str:
 
 
 def _tree(value: Any, place: str) -> Any:
-    """Read a tree, whose variables are checked when all of them are known."""
+    """Read a tree; its variables are checked after all of them are known."""
     return _in_tuples(value)
 
 
@@ -161,7 +161,7 @@ _GUARD: dict[str, Reader[Any]] = {
 
 
 def _guard(value: Any, place: str) -> Any:
-    """Read a guard, which may say no kind."""
+    """Read a guard, whose kind may be missing."""
     if type(value) is dict and "kind" not in value:
         value = {**cast(dict[str, Any], value), "kind": ""}
     return fields(_GUARD)(value, place)
@@ -207,11 +207,11 @@ def _signature(found: dict[str, Any]) -> Signature:
     return Signature(**found | made)
 
 
-# what fields say together
+# constraints between fields
 
 
 def _check_whole(signature: Signature, place: str = "") -> None:
-    """Check what no field can tell alone."""
+    """Check the constraints between fields."""
     for name in ("arguments", "results", "constants"):
         for number, tensor in enumerate(getattr(signature, name)):
             _check_bytes(tensor, f"{place}{name}[{number}]")
@@ -230,7 +230,7 @@ def _check_whole(signature: Signature, place: str = "") -> None:
 
 
 def _check_into(signature: Signature, place: str) -> None:
-    """Check that results which take the memory of arguments have their types."""
+    """Check that results that reuse the memory of arguments have the arguments' types."""
     for result, argument in signature.into:
         if result >= len(signature.results) or argument >= len(signature.arguments):
             raise ValueError(f"{place}into names a result or argument that is not there")
@@ -263,7 +263,7 @@ def _check_trees(signature: Signature, known: Sequence[str], place: str) -> None
 
 
 def _check_constants(signature: Signature, place: str) -> None:
-    """Check that weights have sizes, and that those computed at load are computed."""
+    """Check that weights have static sizes, and that load-time constants have a maker."""
     maker = signature.maker
     if maker is not None:
         _check_whole(maker, "maker.")

@@ -1,13 +1,13 @@
-"""Instructions that add several products to each lane of a register: one table of what there is.
+"""Instructions that add several products to each lane of a register, in one table.
 
-A row says all that the compiler knows of an instruction: which elements it multiplies and adds up,
-how many at once, which machines have it, and how C spells it. The schedule asks the table which
-products a machine has an instruction for, packing reads from it how many elements a word holds,
-and the C text is made of its spellings. A new instruction is a new row.
+A row has everything the compiler needs of an instruction: the element types it multiplies, their
+number, the machines that have it, and its spelling in C. The schedule looks up the instructions of
+a machine in the table, packing reads the number of elements per word from it, and the C emitter its
+spellings. A new instruction is a new row.
 
-Packed operands have the same layout for all rows. A word of 32 bits holds ``terms`` elements that
-follow each other in the sum. Of the operand of the columns, words of neighbouring columns lie side
-by side; a word of the operand of the rows is broadcast to all lanes.
+Packed operands have the same layout for all rows. A word of 32 bits holds ``terms`` consecutive
+elements of the reduction. For the operand with the columns, the words of neighbouring columns are
+adjacent; a word of the operand with the rows is broadcast to all lanes.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 WORD = 32
-"""Bits of a word, and of a lane of the sums."""
+"""Bits of a word, and of a lane of the accumulator."""
 BITS = {"i8": 8, "ui8": 8, "f16": 16, "bf16": 16}
-"""Elements that words are made of, and their widths; ``i8`` is signed."""
+"""The element types that words consist of, with their widths; ``i8`` is signed."""
 TOTALS = {"i8": "i32", "ui8": "i32", "f16": "f32", "bf16": "f32"}
-"""What products of these elements are added up in."""
+"""The accumulator type of each element type."""
 
 
 class Builtin(NamedTuple):
-    """A function that gcc or clang knows: an instruction so written is best given registers.
+    """A builtin of gcc or clang: register allocation treats it best.
 
     name : ``{lanes}`` stands for the number of lanes
-    factor : what C calls an element of the vectors that are multiplied; "" for words as they are
-    condition : when it is called so
+    factor : the C element type of the vectors that are multiplied; "" for plain words
+    condition : the condition under which the compiler has it
     """
 
     name: str
@@ -41,16 +41,16 @@ class Builtin(NamedTuple):
 class DotInstruction:
     """An instruction: ``total[lane] += x[lane][0] * w[lane][0] + x[lane][1] * w[lane][1] + ...``.
 
-    set : the instruction set that has it, as `Machine.instructions` calls it
-    x, w : the elements; it multiplies the first kind by the second, in this order
-    lanes : how many lanes the registers have that it works on
-    defined : the condition under which a C compiler knows it
-    flag : the option that makes gcc and clang know it
-    text : how the assembler spells it: %0 is the total, %1 and %2 are the factors
-    builtins : functions of total and factors that compilers have for it, tried in order
-    intrinsic, header : what vendors call it
-    rows : of the tile of sums that it adds to, where it adds to more than one register
-    per_fma : how many begin while one multiply-add of as many lanes does
+    set : its instruction set, by the name in `Machine.instructions`
+    x, w : the element types; it multiplies the first by the second, in this order
+    lanes : the numbers of lanes of the registers it works on
+    defined : the condition under which a C compiler supports it
+    flag : the option that enables it in gcc and clang
+    text : its assembler syntax: %0 is the accumulator, %1 and %2 are the factors
+    builtins : the compilers' functions of accumulator and factors, tried in order
+    intrinsic, header : the vendors' names
+    rows : of the accumulator tile, for an instruction that adds to more than one register
+    per_fma : how many can start per multiply-add of the same number of lanes
     flushes : whether subnormal factors and sums count as zero
     """
 
@@ -70,17 +70,17 @@ class DotInstruction:
 
     @property
     def total(self) -> str:
-        """What the products are added up in."""
+        """The accumulator type."""
         return TOTALS[self.x]
 
     @property
     def terms(self) -> int:
-        """How many products one lane adds up."""
+        """The number of products that one lane adds."""
         return terms_of(self.x)
 
 
 def terms_of(element: str) -> int:
-    """Return how many elements a word holds.
+    """Return the number of elements per word.
 
     >>> terms_of("i8"), terms_of("bf16")
     (4, 2)
@@ -89,9 +89,8 @@ def terms_of(element: str) -> int:
 
 
 PER_FMA_OF_TILES = 8.0
-"""An instruction for tiles takes 16 cycles for 16 rows, 16 lanes and 16 words, in which two
-ports begin 32 multiply-adds: 256 of 32, so eight times as many lanes (Intel's manual; not measured
-here)."""
+"""A tile instruction takes 16 cycles for 16 rows, 16 lanes and 16 words, in which two ports start
+32 multiply-adds: 256 of 32, so eight times as many lanes (Intel's manual; not measured here)."""
 _X86, _ARM = "immintrin.h", "arm_neon.h"
 _VL = " && defined(__AVX512VL__)"
 _BUSD, _BF = "vpdpbusd %2, %1, %0", "vdpbf16ps %2, %1, %0"
@@ -143,16 +142,16 @@ _OF_TILES = tuple(
     for set, x, w, name in _AMX
 )
 DOT_INSTRUCTIONS: tuple[DotInstruction, ...] = (*_OF_REGISTERS, *_OF_TILES)
-"""What there is, the widest and quickest of one kind first.
+"""All instructions, for each kind the widest and fastest first.
 
-f16 has no row. AVX512-FP16 and NEON add products of f16 up in f16, which keeps 11 bits of a sum of
-which f32 keeps 24, so such products are computed in f32. OpenCL has none: its compilers know no
-such instruction by one name.
+f16 has no row. AVX512-FP16 and NEON accumulate products of f16 in f16, which keeps 11 bits of a sum
+where f32 keeps 24, so such products are computed in f32. OpenCL has no rows: its compilers share no
+name for such an instruction.
 """
 
 
 def instructions_for(x: str, w: str, lanes: int = 0) -> list[tuple[DotInstruction, bool]]:
-    """Return the rows for two kinds of elements, and whether the factors change places.
+    """Return the rows for two element types, and whether the factors are exchanged.
 
     lanes : of the registers; 0 for any
     """
@@ -168,7 +167,7 @@ def instructions_for(x: str, w: str, lanes: int = 0) -> list[tuple[DotInstructio
 
 
 def tile_instruction(sets: Sequence[str], x: str, w: str) -> DotInstruction | None:
-    """Return the instruction of a machine that adds to a whole tile of sums, None without one.
+    """Return a machine's instruction that adds to a whole accumulator tile, None without one.
 
     >>> tile_instruction(["amx_int8"], "ui8", "i8").text
     'tdpbusd'
@@ -178,9 +177,9 @@ def tile_instruction(sets: Sequence[str], x: str, w: str) -> DotInstruction | No
 
 
 def speedup(sets: Sequence[str], x: str, w: str) -> float:
-    """Return how many times the multiply-adds of f32 a machine of these instruction sets does.
+    """Return the multiply-add rate of these instruction sets relative to f32.
 
-    0 where it has no instruction for the elements.
+    0 without an instruction for the elements.
 
     >>> speedup(["avx512_bf16"], "bf16", "bf16")
     2.0

@@ -1,8 +1,8 @@
 """Sizes as exact formulas over ``d0, d1, ...``, every `?` of a function's arguments in order.
 
-A formula is a sum of products of atoms; an atom is a `?`, or what an operator of
-`core.host_schedule` makes of formulas. Formulas that are equal as polynomials are equal here, which
-is how sizes are proved to agree. They are integers without bounds: nothing wraps around.
+A formula is a sum of products of atoms; an atom is a `?`, or an operator of `core.host_schedule`
+applied to formulas. Formulas that are equal as polynomials compare equal, which is how sizes are
+proved to agree. They are integers of unlimited size: nothing wraps around.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeAlias
 from stepwell.core.host_schedule import OPERATORS, Tree
 
 Bounds: TypeAlias = tuple[int | None, int | None]
-"""The least and the greatest value, None where there is no telling."""
+"""The smallest and the largest value, None if unknown."""
 
 _INFIX = {"/": "//", "floor/": "//", "ceil/": "ceil//", "%": "%", "u/": "//", "u%": "%"}
 _COMPARE = frozenset(("==", "!=", "<", "<=", ">", ">=", "u<", "u<=", "u>", "u>=", "not"))
@@ -23,20 +23,20 @@ _COMPARE = frozenset(("==", "!=", "<", "<=", ">", ">=", "u<", "u<=", "u>", "u>="
 
 @dataclass(frozen=True)
 class Atom:
-    """A `?` (``operator`` is its name), or an operator with what it takes."""
+    """A `?` (``operator`` is its name), or an operator with its operands."""
 
     operator: str
     operands: tuple[Formula, ...] = ()
 
     @cached_property
     def key(self) -> str:
-        """A text that no other atom has."""
+        """A text that identifies the atom."""
         if not self.operands:
             return self.operator
         return f"{self.operator}({', '.join(each.key for each in self.operands)})"
 
     def tree(self) -> Tree:
-        """Return it as `core.host_schedule` evaluates it."""
+        """Return it in the form that `core.host_schedule` evaluates."""
         if not self.operands:
             return self.operator
         if self.operator == "wrap":
@@ -44,7 +44,7 @@ class Atom:
         return [self.operator, *(each.tree() for each in self.operands)]
 
     def spelled(self, names: Sequence[str]) -> str:
-        """Spell it for a person, ``names`` being what each `?` is called."""
+        """Spell it for messages; ``names`` are those of the `?`."""
         if not self.operands:
             return names[int(self.operator[1:])]
         said = [each.spelled(names) for each in self.operands]
@@ -54,7 +54,7 @@ class Atom:
         return f"{self.operator}({', '.join(said)})"
 
     def bounds(self) -> Bounds:
-        """Return between which numbers it certainly lies."""
+        """Return proven bounds of its value."""
         if not self.operands:
             return 0, None
         rule = _BOUNDS.get(self.operator)
@@ -84,7 +84,7 @@ class Formula:
 
     @staticmethod
     def apply(operator: str, *operands: Formula) -> Formula:
-        """Return what an operator of `core.host_schedule` makes of formulas.
+        """Apply an operator of `core.host_schedule` to formulas.
 
         >>> Formula.apply("max", Formula.of(3), Formula.of(5)).number
         5
@@ -133,18 +133,18 @@ class Formula:
 
     @property
     def number(self) -> int | None:
-        """The formula as a plain number, where it is one."""
+        """The formula as a plain number, None if it is not constant."""
         if not self.terms:
             return 0
         return self.terms[0][1] if len(self.terms) == 1 and not self.terms[0][0] else None
 
     @cached_property
     def key(self) -> str:
-        """A text that no other formula has."""
+        """A text that identifies the formula."""
         return " + ".join(f"{c}*{'*'.join(a.key for a in m)}" for m, c in self.terms) or "0"
 
     def tree(self) -> Tree:
-        """Return it as `core.host_schedule` evaluates it.
+        """Return it in the form that `core.host_schedule` evaluates.
 
         >>> (Formula.dim(0) * Formula.of(4) + Formula.of(-1)).tree()
         ['+', -1, ['*', 'd0', 4]]
@@ -162,7 +162,7 @@ class Formula:
         return 0 if total is None else total
 
     def spelled(self, names: Sequence[str]) -> str:
-        """Spell it for a person, ``names`` being what each `?` is called.
+        """Spell it for messages; ``names`` are those of the `?`.
 
         >>> (Formula.dim(0) * Formula.of(4) + Formula.of(-1)).spelled(["x.shape[0]"])
         '4 * x.shape[0] - 1'
@@ -178,7 +178,7 @@ class Formula:
         return text or "0"
 
     def bounds(self) -> Bounds:
-        """Return between which numbers it certainly lies, each `?` being at least 0.
+        """Return proven bounds of its value, each `?` being at least 0.
 
         >>> (Formula.dim(0) + Formula.of(1)).bounds(), Formula.of(3).bounds()
         ((1, None), (3, 3))

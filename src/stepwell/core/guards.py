@@ -1,8 +1,8 @@
-"""What a program that states its own addresses may touch while it runs, and what is said if not.
+"""Run-time guards of programs that compute their own addresses, and their error messages.
 
-A module that begins at the floors of buffers or loops says itself where it reads and writes. What
-of that is not proved is compared with sizes when it runs: the access that fails does not happen,
-the call ends, and the number of the guard that failed tells which place of the text it was.
+A module that begins at the floor of buffers or of loops has its own loads and stores. An access not
+proved to be in bounds is compared with the sizes at run time: if it fails, it is not made, the call
+ends, and the number of the failed guard identifies the op in the text.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from stepwell.core.checks import place_named
 from stepwell.core.diagnostics import Place
 
 GUARDED = "kernel.guarded"
-"""The attribute of a module whose accesses are compared with sizes when they happen."""
+"""The attribute of a module whose accesses are checked at run time."""
 LONGEST_AXIS = 1 << 47
-"""No axis is longer: no address space holds more bytes, and sums of so many do not overflow."""
+"""Upper bound of an axis: no address space has more bytes, and sums of these do not overflow."""
 FARTHEST = 1 << 61
-"""Bounds and steps of loops are nearer to zero: what is counted between them has 64 bits."""
+"""Bound on the magnitude of loop bounds and steps, so that differences fit in 64 bits."""
 FIRST = 1 << 20
-"""The error number of the first guard of a program; those of checks of sizes are smaller."""
+"""The error number of a program's first guard; checks of sizes have smaller numbers."""
 VALUES = 2
-"""So many numbers a guard that fails tells of."""
+"""The number of values that a failed guard reports."""
 
 
 class OutOfBounds(IndexError):
-    """A program wanted to touch what is not there: it did not, and gives no results.
+    """An access was out of bounds: it was not made, and the call has no results.
 
     >>> error = OutOfBounds("memref.load: axis 0 of %x has no place 7, its size is 4", "m.mlir:3:8")
     >>> str(error), error.place.line
@@ -37,7 +37,7 @@ class OutOfBounds(IndexError):
     def __init__(self, words: str, at: str = "") -> None:
         self.words = words
         self.place: Place | None = place_named(at)
-        """Of the op that wanted it, where that is known."""
+        """The location of the op, if known."""
         super().__init__(f"{at}: {words}" if at else words)
 
 
@@ -57,11 +57,11 @@ RAISED = (
     "ValueError",
     "ZeroDivisionError",
 )
-"""Exceptions that a check of a program can raise."""
+"""The exceptions that checks of a program can raise."""
 
 
 def unfit_check(kind: str, words: int, values: int) -> str:
-    """Return why a check cannot be of ``kind``, with so many texts and numbers; "" if it can."""
+    """Return why a check of ``kind`` with these texts and numbers is invalid; "" if it is valid."""
     if kind not in RAISED:
         return f"no check raises '{kind}'; there are {', '.join(RAISED)}"
     if values > VALUES:
@@ -73,7 +73,7 @@ def unfit_check(kind: str, words: int, values: int) -> str:
 
 @dataclass(frozen=True)
 class Guard:
-    """One thing that is compared when it happens.
+    """A comparison at run time.
 
     >>> guard = Guard(no_place("memref.load", "%x", 0), "m.mlir:3:8")
     >>> print(guard.fault([7, 4]))
@@ -81,16 +81,16 @@ class Guard:
     """
 
     words: tuple[str, ...]
-    """What is wrong where it fails: texts, between any two of which stands a number."""
+    """The message of its failure: texts with a number between any two."""
     at: str = ""
     """file:line:column of the op."""
     kind: str = ""
-    """The name of the exception that it raises; "" is `OutOfBounds`."""
+    """The name of the exception; "" is `OutOfBounds`."""
 
     def fault(self, values: Sequence[int]) -> Exception:
-        """Return the error to raise where it failed; ``values`` are what the program noted.
+        """Return the error of its failure; ``values`` are the numbers that the program recorded.
 
-        One of a check of the user's ends, as its traceback shows it, at the user's line.
+        The traceback of the error of a user's check ends at the user's line.
         """
         text = self.words[0]
         for value, words in zip(values, self.words[1:], strict=False):
@@ -107,7 +107,7 @@ class Guard:
 
 
 _CHECKED = "stepwell_place"
-"""An attribute of errors that checks of programs raise: where the check stands."""
+"""The attribute with the location of the check, of errors that checks raise."""
 
 
 def is_checked(error: BaseException) -> bool:
@@ -116,12 +116,12 @@ def is_checked(error: BaseException) -> bool:
 
 
 def checked_place(error: BaseException) -> Place | None:
-    """Return where the check stands that raised ``error``; None where none did."""
+    """Return the location of the check that raised ``error``; None if none did."""
     return vars(error).get(_CHECKED)
 
 
 def raised_at(error: Exception, at: str) -> Exception:
-    """Return ``error`` as if the line ``at`` (file:line:column) of the user's had raised it."""
+    """Return ``error`` with a traceback as if the user's line ``at`` had raised it."""
     if (place := place_named(at)) is None:
         return error
     row = "\n" * (min(place.line, 1 << 20) - 1) + "raise error"
@@ -135,6 +135,6 @@ def raised_at(error: Exception, at: str) -> Exception:
 
 
 def no_place(op: str, buffer: str, axis: int, count: int = 1) -> tuple[str, ...]:
-    """Return what to say of an index that is not within an axis, and of the axis' size."""
+    """Return the message for an index out of bounds of an axis, with the axis' size."""
     places, more = ("place", "") if count == 1 else ("places", f" and the {count - 1} after it")
     return f"{op}: axis {axis} of {buffer} has no {places} ", f"{more}, its size is ", ""

@@ -1,6 +1,6 @@
-"""What Linux says of the processor, below ``/proc`` and ``/sys``: in containers some of it.
+"""The properties of the processor that Linux reports in ``/proc`` and ``/sys``.
 
-What is missing, unreadable or not plausible is left out; whoever asks assumes something for it.
+Containers hide some. Missing, unreadable or implausible values are omitted; callers use defaults.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from stepwell.core.properties import INSTRUCTIONS, is_power
 
 ROOT = Path("/")
 SMALLEST, LARGEST = 1 << 10, 1 << 32
-"""Bytes of a cache, as far as anybody has built one."""
+"""Bounds in bytes of the caches of existing processors."""
 MOST_WAYS = 1 << 10
 MOST_LINE = 1 << 12
 MOST_CPUS = 1 << 13
-"""Numbers of processors beyond this are no list of a kernel."""
+"""Upper bound on processor numbers: larger ones are not from the kernel."""
 MOST_READ = 1 << 16
-"""Characters of a file that are read: none that is meant has more for one processor."""
+"""Maximum characters read of a file: no relevant file has more for one processor."""
 IDENTITIES = (("vendor_id", "cpu family", "model"), ("CPU implementer", "CPU part"))
 DESCRIBING = (
     "vendor_id",
@@ -37,10 +37,10 @@ DESCRIBING = (
 
 @dataclass(frozen=True)
 class Facts:
-    """What was read.
+    """The values that were read.
 
     read : properties of `Machine`
-    identity : vendor, family and model of x86, implementer and part of ARM; empty where unknown
+    identity : vendor, family and model of x86, implementer and part of ARM; empty if unknown
     flags : features, as Linux lists them
     """
 
@@ -51,12 +51,12 @@ class Facts:
 
 @cache
 def host_facts() -> Facts:
-    """Return what this processor says of itself."""
+    """Return the facts of this processor."""
     return read_facts(ROOT, platform.machine())
 
 
 def read_facts(root: Path, family: str) -> Facts:
-    """Return what lies below ``root``, of a processor of a family as `platform.machine` says it."""
+    """Return the facts below ``root``; ``family`` is that of `platform.machine`."""
     info = _cpu_info(root / "proc/cpuinfo")
     features = " ".join(info[key] for key in DESCRIBING if key in info)
     if not info and root == ROOT:
@@ -74,7 +74,7 @@ def read_facts(root: Path, family: str) -> Facts:
 
 
 def _cpu_info(path: Path) -> dict[str, str]:
-    """Return what is said of the first processor."""
+    """Return the entries of the first processor."""
     found: dict[str, str] = {}
     for line in (_text(path) or "").splitlines():
         key, _, value = line.partition(":")
@@ -86,14 +86,14 @@ def _cpu_info(path: Path) -> dict[str, str]:
 
 
 def _vectors(names: frozenset[str], identity: tuple[str, ...], arm: bool) -> dict[str, int | str]:
-    """Return widths, registers and instruction sets, as the features tell them."""
+    """Return widths, registers and instruction sets, derived from the features."""
     wide = 512 if "avx512f" in names else 256 if "avx2" in names else 128
     there = [
         name
         for name, word in INSTRUCTIONS.items()
         if word in names and arm == name.startswith(("neon", "sve"))
     ]
-    halved = wide == 512 and identity[:2] == ("AuthenticAMD", "25")  # as Zen 4 does
+    halved = wide == 512 and identity[:2] == ("AuthenticAMD", "25")  # Zen 4's unit has 256 bits
     return {
         "vector_bits": wide,
         "vector_registers": 32 if arm or wide == 512 else 16,
@@ -105,7 +105,7 @@ def _vectors(names: frozenset[str], identity: tuple[str, ...], arm: bool) -> dic
 
 
 def _caches(cpus: Path) -> dict[str, int | str]:
-    """Return bytes, line, ways and sharing of the caches of data, of the first processor's."""
+    """Return size, line, ways and sharing of the first processor's data caches."""
     found: dict[str, int | str] = {}
     for index in _folders(cpus / "cpu0/cache", "index"):
         kind, level, size = (_text(index / name) for name in ("type", "level", "size"))
@@ -127,7 +127,7 @@ def _caches(cpus: Path) -> dict[str, int | str]:
 
 
 def _topology(cpus: Path, mine: set[int]) -> dict[str, int | str]:
-    """Return how many cores we may run on, threads of each, and chips."""
+    """Return the number of usable cores, of threads per core, and of chips."""
     cores = _groups(cpus, mine, "thread_siblings_list")
     chips = _groups(cpus, mine, "core_siblings_list")
     if not cores or not chips:
@@ -137,7 +137,7 @@ def _topology(cpus: Path, mine: set[int]) -> dict[str, int | str]:
 
 
 def _groups(cpus: Path, mine: set[int], name: str) -> list[set[int]]:
-    """Return the groups of processors that ``mine`` are in; none where one is in no group."""
+    """Return the groups that contain the processors ``mine``; none if one has no group."""
     found: list[set[int]] = []
     left = set(mine)
     while left:
@@ -157,7 +157,7 @@ def affinity() -> set[int]:
 
 
 def usable_threads() -> int:
-    """Return how many threads may run at once: processors we may use, or time that we get."""
+    """Return how many threads can run at once: usable processors, or the CPU quota."""
     return max(min(len(affinity()), _quota()), 1)
 
 
@@ -167,10 +167,9 @@ def _quota() -> int:
 
 
 def cgroup_quota(root: Path) -> int:
-    """Return how many processors' time a container's group of processes gets, rounded up.
+    """Return the CPU quota of a container's control group in processors, rounded up.
 
-    The tightest of the groups that the process is in, as far as they are to be seen; `MOST_CPUS`
-    where none has a limit.
+    The minimum over the visible groups of the process; `MOST_CPUS` without a limit.
     """
     groups = root / "sys/fs/cgroup"
     found = [MOST_CPUS]
@@ -187,7 +186,7 @@ def cgroup_quota(root: Path) -> int:
 
 
 def _own_groups(root: Path) -> list[str]:
-    """Return the folders, from the own one up, in which limits of this process may lie."""
+    """Return the folders, from the process's own one up, that may hold its limits."""
     found = [""]
     for line in (_text(root / "proc/self/cgroup") or "").splitlines():
         number, _, rest = line.partition(":")
@@ -199,7 +198,7 @@ def _own_groups(root: Path) -> list[str]:
 
 
 def _processors(time: str = "", period: str = "") -> list[int]:
-    """Return the processors that so much time of each period comes to; none without a limit."""
+    """Return the number of processors equal to ``time`` per ``period``; none without a limit."""
     given, of = _number(time), _number(period)
     return [-(-given // of)] if given > 0 and of > 0 else []
 
@@ -213,7 +212,7 @@ def _folders(folder: Path, prefix: str) -> list[Path]:
 
 
 def _text(path: Path) -> str | None:
-    """Return what a small file holds; None where it cannot be read."""
+    """Return the contents of a small file; None if it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read(MOST_READ).strip()
@@ -222,7 +221,7 @@ def _text(path: Path) -> str | None:
 
 
 def _number(text: str | None) -> int:
-    """Return the number that a file holds; 0 where it holds none."""
+    """Return the number that a text spells; 0 if it spells none."""
     is_number = text is not None and text.isascii() and text.isdecimal() and len(text) <= 15
     return int(text) if text is not None and is_number else 0
 
@@ -233,7 +232,7 @@ def _bytes(text: str) -> int:
 
 
 def _cpu_list(text: str) -> set[int]:
-    """Return the numbers of a list as '0-3,8'; none where it is no such list.
+    """Return the numbers of a list like '0-3,8'; none if it is malformed.
 
     >>> sorted(_cpu_list("0-3,8"))
     [0, 1, 2, 3, 8]

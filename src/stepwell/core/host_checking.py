@@ -1,7 +1,7 @@
-"""What a schedule must be before it may run: every step whole, every name set before it is used.
+"""Validate a schedule before it runs: complete steps, and every name set before it is used.
 
-`host_schedule` says what the steps mean. Whatever passes here can be translated and walked without
-an error of Python's; that it computes what it should, only the hashes of a saved program promise.
+`host_schedule` documents the steps. A schedule that passes can be translated and walked without a
+Python error; only the hashes of a saved program ensure that it computes the right values.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from stepwell.core.host_schedule import ARITY, Step, Tree
 from stepwell.core.schema import LARGEST, check_names, choice, listed, text, wrong
 
 DEEPEST = 256
-"""Operators within operators: each takes a frame of Python's stack, which has a thousand."""
+"""Nesting depth of operators: each takes a frame of Python's stack, whose limit is a thousand."""
 DEEPEST_BLOCKS = 64
-"""Loops and branches within each other."""
+"""Nesting depth of loops and branches."""
 MOST_ROUNDS = 10**10
-"""Rounds of loops with known bounds: the host takes a microsecond for one, so these are hours."""
+"""Iterations of loops with known bounds: at a microsecond each on the host, these take hours."""
 MOST_ITEMS = 1 << 40
-"""Work items of a launch: each writes an element, and no memory has room for more."""
+"""Work items of a launch: each writes an element, and no memory holds more."""
 MOST_LANES = 1 << 10
-"""Work-items of a group: as many as any device has."""
+"""Work items of a group: the maximum of any device."""
 
 _FIELDS = {
     "sizes": ("sizes",),
@@ -54,7 +54,7 @@ _names = listed(_name)
 
 
 def check_tree(tree: Any, known: Collection[str], place: str, left: int = DEEPEST) -> None:
-    """Check a tree, whose variables must be among ``known``; ValueError where it is none."""
+    """Check a tree, whose variables must be among ``known``; ValueError if it is malformed."""
     kind = type(tree)
     if kind is str:
         if tree not in known:
@@ -74,7 +74,7 @@ def check_tree(tree: Any, known: Collection[str], place: str, left: int = DEEPES
 
 
 def _check_bits(name: str, tree: Sequence[Any], place: str) -> None:
-    """Check an operator that takes a number known now."""
+    """Check an operator whose last operand is a literal number."""
     number = tree[-1]
     if type(number) is not int or (name == "wrap" and not 1 <= number <= 64):
         raise wrong(place, "an operator with a number of bits", list(tree))
@@ -87,12 +87,12 @@ def check_schedule(
     buffers: Sequence[tuple[str, int]],
     guards: int = 0,
 ) -> None:
-    """Check the schedule of a program; ValueError says which step is wrong.
+    """Check the schedule of a program; ValueError names the step that is wrong.
 
-    dims : how many `?` its arguments have
-    unknown : how many `?` its results have
-    buffers : how many there are of each kind
-    guards : how many the program has
+    dims : the number of `?` of its arguments
+    unknown : the number of `?` of its results
+    buffers : the kinds of buffers with their counts
+    guards : the number of guards
     """
     checker = _Checker(
         {f"d{number}" for number in range(dims)},
@@ -114,18 +114,18 @@ def check_schedule(
 
 @dataclass
 class _Checker:
-    """Knows which variables and buffers there are so far."""
+    """The variables and buffers defined so far."""
 
     names: set[str]
     buffers: set[str]
     guards: int = 0
-    """How many guards the program has."""
+    """The number of guards of the program."""
     depth: int = 0
     rounds: int = 1
-    """How often what is being checked runs, as far as that is known."""
+    """The known number of executions of the code being checked."""
 
     def step(self, step: Any, place: str) -> str:
-        """Check that a step has its fields; return what it does."""
+        """Check that a step has its fields; return its kind."""
         if type(step) is not dict:
             raise wrong(place, "a step", step)
         found = cast(dict[str, Any], step)
@@ -152,17 +152,17 @@ class _Checker:
         self.depth -= 1
 
     def tree(self, tree: Tree, place: str) -> None:
-        """Check a number."""
+        """Check a tree of any number."""
         check_tree(tree, self.names, place)
 
     def amount(self, tree: Tree, place: str, most: int = LARGEST) -> None:
-        """Check a number that says how much there is of something."""
+        """Check a tree that is a count or size: not negative and at most ``most``."""
         check_tree(tree, self.names, place)
         if type(tree) in (float, bool) or (type(tree) is int and not 0 <= tree <= most):
             raise wrong(place, f"an amount from 0 to {most:,}", tree)
 
     def place(self, found: Any, place: str) -> None:
-        """Check a part of a buffer: its name and the bytes to skip."""
+        """Check a location in a buffer: its name and the byte offset."""
         if type(found) is not list or len(cast(list[Any], found)) != 2:
             raise wrong(place, "a buffer and the bytes to skip", found)
         self.buffer(found[0], place)
@@ -175,7 +175,7 @@ class _Checker:
 
     @contextmanager
     def apart(self) -> Generator[None]:
-        """Forget in the end what was set inside, where that may not run."""
+        """Discard on exit the definitions made inside, which may not have run."""
         names, buffers, rounds = set(self.names), set(self.buffers), self.rounds
         yield
         self.names, self.buffers, self.rounds = names, buffers, rounds
@@ -195,7 +195,7 @@ class _Checker:
             self.tree(each, f"{place}.values[{number}]")
 
     def guard(self, number: Any, place: str) -> None:
-        """Check the number of a guard."""
+        """Check a guard's number."""
         if type(number) is not int or not 0 <= number - FIRST < self.guards:
             raise wrong(place, "the number of a guard", number)
 
@@ -207,7 +207,7 @@ class _Checker:
                 self.array(each, f"{place}.{kind}[{number}]")
 
     def array(self, found: Any, place: str) -> None:
-        """Check an array that a Python function is given."""
+        """Check an array that is passed to a Python function."""
         if type(found) is not dict:
             raise wrong(place, "an array", found)
         array = cast(dict[str, Any], found)

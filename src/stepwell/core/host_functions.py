@@ -1,4 +1,4 @@
-"""Python functions that programs call while they run, by the names that their text has."""
+"""Python functions that programs call at run time, by the names in the programs' text."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = "NDArray[Any]"
 FAILED = "a Python function that the program calls has failed"
-"""What a program says where one raised; the runtime raises what that was."""
+"""A program's error if a function raised; the runtime then raises the function's exception."""
 
 
 @dataclass(frozen=True)
 class HostFunction:
-    """A function, and the arrays it takes and gives: dtypes and shapes."""
+    """A function, and the dtypes and shapes of its arguments and results."""
 
     function: Callable[..., Any]
     inputs: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
     outputs: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
 
     def results(self, arguments: Sequence[Array]) -> list[Array]:
-        """Call it; return what it gives as arrays of the dtypes and shapes it is to have.
+        """Call it; return its results as arrays of the declared dtypes and shapes.
 
-        raises ValueError : it gives other shapes, or another number of arrays
+        raises ValueError : it returns other shapes, or another number of arrays
         """
         given = self.function(*arguments)
         if len(given) != len(self.outputs):
@@ -46,7 +46,7 @@ _raised = threading.local()
 
 
 def called(name: str, function: HostFunction) -> str:
-    """Return what the text of programs calls ``function``; others of its name have other names."""
+    """Return the name of ``function`` in programs; different functions get different names."""
     with _lock:
         number = 0
         while _known.setdefault(key := f"{name}#{number}", function) != function:
@@ -55,17 +55,17 @@ def called(name: str, function: HostFunction) -> str:
 
 
 def known(name: str) -> HostFunction:
-    """Return the function of a name; RuntimeError where this process has traced none."""
+    """Return the function of a name; RuntimeError if this process has not traced it."""
     if (found := _known.get(name)) is None:
         raise RuntimeError(f"the program calls {name}, which this process has not traced")
     return found
 
 
 def serve(name: str, memory: Sequence[int], strides: Sequence[int]) -> bool:
-    """Call a function on arrays in memory; return whether it raised, which `raised` tells then.
+    """Call a function on arrays in memory; return whether it raised: `raised` has the exception.
 
-    memory : addresses of what it takes, then of what it gives
-    strides : those of all axes of all of them, in elements
+    memory : addresses of its arguments, then of its results
+    strides : of all axes of all arrays, in elements
     """
     try:
         host = known(name)
@@ -79,14 +79,14 @@ def serve(name: str, memory: Sequence[int], strides: Sequence[int]) -> bool:
         arguments = [view.copy() for view in views[:count]]
         for view, value in zip(views[count:], host.results(arguments), strict=True):
             view[...] = value
-    except BaseException as error:  # it goes on where the call of the program returns
+    except BaseException as error:  # raised again where the program's call returns
         _raised.error = error
         return True
     return False
 
 
 class _Memory:
-    """What NumPy makes an array of."""
+    """An object that NumPy makes an array of."""
 
     def __init__(self, address: int, shape: tuple[int, ...], steps: Sequence[int]) -> None:
         self.__array_interface__ = {
@@ -101,7 +101,7 @@ class _Memory:
 def _view(
     address: int, dtype: np.dtype[Any], shape: tuple[int, ...], steps: Sequence[int]
 ) -> Array:
-    """Return the array whose first element lies at an address."""
+    """Return the array whose first element is at an address."""
     if 0 in shape:
         return np.empty(shape, dtype)
     bytes = np.asarray(_Memory(address, (*shape, dtype.itemsize), (*steps, 1)))
@@ -109,7 +109,7 @@ def _view(
 
 
 def raised() -> BaseException | None:
-    """Return, once, what a function raised in the last call of this thread."""
+    """Return, and forget, the exception that a function raised in this thread's last call."""
     error = getattr(_raised, "error", None)
     _raised.error = None
     return error

@@ -1,11 +1,11 @@
-"""What the host does for a target that has no host code of its own: a list the runtime walks.
+"""The host schedule of targets without host code: a list of steps that the runtime executes.
 
-A schedule is made of plain lists and dictionaries, as JSON holds them. Numbers are `trees`: an
-integer, float or truth value; the name of a variable, as text; or ``[operator, tree, ...]``.
+A schedule consists of plain lists and dictionaries, as in JSON. Numbers are `trees`: an integer,
+float or boolean; the name of a variable, as text; or ``[operator, tree, ...]``.
 
-A program's variables are ``d0, d1, ...``, every `?` of its inputs in order, and what its steps set.
-Buffers are ``input0, input1, ...``, ``constant0, ...``, ``output0, ...``, ``arena``, and what its
-steps allocate or bind. A part of a buffer is named by the buffer and a tree of bytes to skip.
+A program's variables are ``d0, d1, ...``, every `?` of its inputs in order, and those its steps
+set. Buffers are ``input0, input1, ...``, ``constant0, ...``, ``output0, ...``, ``arena``, and those
+its steps allocate or bind. A location is a buffer with a tree for the byte offset.
 
     {"do": "sizes", "sizes": [tree, ...]}                 every ? of the outputs, in order
     {"do": "arena", "bytes": tree}                        how large the arena must be
@@ -25,16 +25,16 @@ steps allocate or bind. A part of a buffer is named by the buffer and a tree of 
     {"do": "if", "condition": tree, "then": [step, ...], "else": [step, ...]}
 
 ``sizes`` and ``arena`` come first, before any buffer exists, and only they may be evaluated then.
-A launch runs ``items`` work items in one dimension, none where that is not positive; where
-``lanes`` is not 0, each item is a group of so many work items. ``of`` names
-the kernel of the signature that it is a part of, or is "" for a copy between strided arrays. Its
-arguments follow the kernel's: ``{"buffer": name, "skip": tree}`` is two, the buffer and a long of
-bytes to skip; ``{"value": tree, "dtype": dtype}`` is a scalar (i1 is passed as i32).
-A callback calls a Python function of the process that runs the program; where it raises, guard n
-ends the call. An array is ``{"place": [buffer, tree], "sizes": [tree, ...], "strides": [tree, ...],
-"dtype": dtype}``, with strides in elements, none below zero.
-Of f16 and bf16 the host reads, writes and passes the bits, as i16; trees make numbers of them.
-Steps run in order, each seeing what those before it wrote.
+A launch runs ``items`` work items in one dimension, none if that is not positive; if ``lanes`` is
+not 0, each item is a group of that many work items. ``of`` names the kernel of the signature that
+it belongs to, or is "" for a copy between strided arrays. Its arguments are in the kernel's order:
+``{"buffer": name, "skip": tree}`` is two, the buffer and its byte offset as a long;
+``{"value": tree, "dtype": dtype}`` is a scalar (i1 is passed as i32).
+A callback calls a Python function of the process that runs the program; if it raises, guard n ends
+the call. An array is ``{"place": [buffer, tree], "sizes": [tree, ...], "strides": [tree, ...],
+"dtype": dtype}``, with strides in elements, none negative.
+Of f16 and bf16 the host reads, writes and passes the bits, as i16; trees convert them to numbers.
+Steps run in order, each after the effects of the earlier ones.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ Step: TypeAlias = dict[str, Any]
 
 
 def _divide(a: Any, b: Any) -> Any:
-    """Divide towards zero; by zero is 0, as in C."""
+    """Divide, rounding toward zero; division by zero gives 0, as in C."""
     if b == 0:
         return 0
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
 def _unsigned(a: int) -> int:
-    """Return the bits of a signed number of up to 64 bits as an unsigned one, in the same order."""
+    """Return the bits of a signed number of up to 64 bits as an unsigned one."""
     return a & (1 << 64) - 1
 
 
@@ -98,14 +98,14 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "wrap": lambda a, bits: (a + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1),
     "f64": lambda bits: struct.unpack("<d", struct.pack("<q", bits))[0],
 }
-"""The operators of a tree; ``/`` and ``%`` truncate, ``wrap`` keeps the low bits as signed,
-``f16``, ``bf16`` and ``f64`` make a number of its bits, the last for those that JSON cannot spell.
+"""The operators of a tree; ``/`` and ``%`` truncate, ``wrap`` sign-extends the low bits, ``f16``,
+``bf16`` and ``f64`` convert bits to a number, the last for numbers that JSON cannot spell.
 
-Those beginning with u take the bits of signed 64-bit numbers as unsigned ones."""
+Operators beginning with u take the bits of signed 64-bit numbers as unsigned ones."""
 
 _ONE = dict.fromkeys(("not", "f16", "bf16", "f64"), 1)
 ARITY: dict[str, int] = {**dict.fromkeys(OPERATORS, 2), **_ONE, "select": 3}
-"""How many operands each operator takes."""
+"""The number of operands of each operator."""
 
 
 def evaluate(tree: Tree, variables: Mapping[str, Any]) -> Any:
@@ -123,7 +123,7 @@ def evaluate(tree: Tree, variables: Mapping[str, Any]) -> Any:
 
 
 def in_call(tree: Tree | None, sizes: Sequence[int]) -> int | None:
-    """Return the value of a tree in a call whose arguments' `?` are ``sizes``; None of None.
+    """Return the value of a tree in a call whose arguments' `?` are ``sizes``; None for None.
 
     >>> in_call(["*", 8, "d1"], [3, 5])
     40

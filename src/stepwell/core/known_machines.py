@@ -1,10 +1,10 @@
-"""Processors and devices that are written down: the files of the folder ``machines``.
+"""Known processors and devices: the files of the folder ``machines``.
 
-A file has one property of `Machine` a line, ``NAME = VALUE``, and behind a # where the figure is
-from. ``about`` says in a line what the machine is. ``fits`` lists processors, as they name
-themselves, that the file is of: vendor, family and models, or implementer and parts of ARM.
-``like`` lists words of Linux's list of features: the file stands in for processors that have all of
-them and are in no file, that with the most words first.
+A file has one property of `Machine` per line, ``NAME = VALUE``, and the source of the figure after
+a #. ``about`` describes the machine in one line. ``fits`` lists the identities of the processors
+that the file describes: vendor, family and models, or implementer and parts of ARM. ``like`` lists
+words of Linux's feature list: the file stands in for processors that have all of them and no file
+of their own; the file with the most words wins.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FOLDER = Path(__file__).with_name("machines")
 
 
 class Known(NamedTuple):
-    """A file: properties as ``NAME=VALUE``, and which processors it is of, or stands in for."""
+    """A file: properties as ``NAME=VALUE``, and the processors it describes or stands in for."""
 
     name: str
     about: str
@@ -27,18 +27,18 @@ class Known(NamedTuple):
     fits: tuple[tuple[str, ...], ...]
     like: tuple[tuple[str, ...], ...]
     sources: tuple[tuple[str, str], ...]
-    """Properties, and where the figure of each is from."""
+    """Properties with the sources of their figures."""
 
 
 @cache
 def known_machines() -> Mapping[str, Known]:
-    """Return what is written down, by name, in the order of the names."""
+    """Return the known machines, sorted by name."""
     paths = sorted(FOLDER.glob("*.txt"))
     return MappingProxyType({p.stem: parse(p.stem, p.read_text(encoding="utf-8")) for p in paths})
 
 
 def parse(name: str, text: str) -> Known:
-    """Read the text of a file; what its properties may be, `Machine` says."""
+    """Read the text of a file; `Machine` defines its properties."""
     said: dict[str, list[str]] = {"about": [], "fits": [], "like": []}
     properties: list[str] = []
     sources: list[tuple[str, str]] = []
@@ -59,13 +59,13 @@ def parse(name: str, text: str) -> Known:
 
 
 def fitting(identity: tuple[str, ...]) -> Known | None:
-    """Return the file of a processor itself, None where there is none."""
+    """Return the file of a processor itself, None if there is none."""
     known = known_machines().values()
     return next((each for each in known if any(_fits(fit, identity) for fit in each.fits)), None)
 
 
 def most_like(identity: tuple[str, ...], flags: Collection[str]) -> Known | None:
-    """Return the file of a processor, or the one that stands in for it; None where none does.
+    """Return the file of a processor, or the one that stands in for it; None if there is none.
 
     identity : vendor, family and model, or implementer and part
     flags : its features, as Linux lists them, and the vendor
@@ -78,7 +78,7 @@ def most_like(identity: tuple[str, ...], flags: Collection[str]) -> Known | None
 
 
 def _fits(fit: tuple[str, ...], identity: tuple[str, ...]) -> bool:
-    """Whether the last word of an identity is among those of a file, and the others agree."""
+    """Whether the last word of an identity is among those of a file, and the others are equal."""
     *first, last = fit
     *mine, model = identity or ("",)
     return first == mine and model in last.split(",")

@@ -1,4 +1,4 @@
-"""Lock files: schedules that were found by timing, for kernels known by their content."""
+"""Lock files: schedules found by timing, for kernels identified by their content."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ ABOUT = "schedules that `stepwell compile --tune` found; times are seconds of on
 
 @dataclass(frozen=True)
 class Tuned:
-    """What was found for one kernel.
+    """The tuning result of one kernel.
 
-    schedule : the levels of its loops, as `kernel.schedule` has them
-    seconds, before : of a launch so, and as the cost model would have it
-    tried : how many schedules were timed
+    schedule : the levels of its loops, as in `kernel.schedule`
+    seconds, before : of a launch with this schedule, and with the cost model's
+    tried : the number of schedules timed
     """
 
     name: str
@@ -37,7 +37,7 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Lock:
-    """The content of a lock file: for which machine, and what was found, by key of the kernel."""
+    """The content of a lock file: the machine, and tuning results by kernel key."""
 
     machine: Mapping[str, Any]
     kernels: Mapping[str, Tuned] = field(default_factory=dict[str, Tuned])
@@ -52,7 +52,7 @@ class Lock:
         return json.dumps(about, indent=1).removesuffix("}\n}") + f"{kernels}\n }}\n}}\n"
 
     def misfit(self, machine: Machine) -> str:
-        """Return what differs from the machine the file was made for, "" where nothing does."""
+        """Return the differences from the machine the file was made for, "" if there are none."""
         here = machine_key(machine)
         return ", ".join(
             f"{name} {self.machine.get(name)} there, {value} here"
@@ -68,20 +68,20 @@ def _on_lines(fields: Mapping[str, Any]) -> str:
 
 
 def machine_key(machine: Machine) -> dict[str, Any]:
-    """Return what of a machine schedules depend on."""
+    """Return the machine properties that schedules depend on."""
     processor = sha256(machine.features.encode()).hexdigest()[:12]
     names = ("vector_bits", "vector_lanes", "vector_registers", "l1", "l2", "l3", "threads")
     return {**{name: getattr(machine, name) for name in names}, "processor": processor}
 
 
 def write_lock(path: Path, lock: Lock) -> None:
-    """Write a lock file, whole or not at all."""
+    """Write a lock file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, lock.to_json())
 
 
 def read_lock(path: Path) -> Lock:
-    """Read a lock file; `CompileError` where it is none."""
+    """Read a lock file; `CompileError` if it is invalid."""
     try:
         return parse_lock(path.read_text())
     except OSError as error:
@@ -91,7 +91,7 @@ def read_lock(path: Path) -> Lock:
 
 
 def parse_lock(given: str) -> Lock:
-    """Read the text of a lock file; ValueError where it is none."""
+    """Read the text of a lock file; ValueError if it is invalid."""
     try:
         found = parsed(given)
     except RecursionError:
@@ -108,7 +108,7 @@ def parse_lock(given: str) -> Lock:
 
 
 def _tuned(key: str, found: Any) -> Tuned:
-    """Read what was found for one kernel."""
+    """Read the tuning result of one kernel."""
     key = quoted(key, 40)
     names = [field.name for field in fields(Tuned)]
     if not isinstance(found, dict) or set(found) != set(names):

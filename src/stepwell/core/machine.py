@@ -1,4 +1,4 @@
-"""What the compiler must know of the processor or device it compiles for."""
+"""The properties of the processor or device that the compiler uses."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from stepwell.core.properties import (
 
 
 class Level(NamedTuple):
-    """A cache, or memory behind them all, which has no size, line and ways."""
+    """A cache, or main memory, which has no size, line and ways."""
 
     name: str
     size: int
     line: int
     ways: int
     shared_by: int
-    """Threads of the hardware that share one."""
+    """Hardware threads that share one."""
     rate: int
-    """Bytes a second that one core reads, ..."""
+    """Read rate of one core in 10^6 bytes a second, ..."""
     rate_all: int
-    """... and all cores together."""
+    """... and of all cores together."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A processor or device, as far as schedules depend on it; rates are 10^6 bytes a second.
+    """The properties of a processor or device that schedules use; rates are 10^6 bytes a second.
 
-    Sizes of caches are of one: ``l2_shared_by`` threads of the hardware share it. The defaults are
-    those of a processor that nobody knows anything of.
+    Cache sizes are those of a single cache: ``l2_shared_by`` hardware threads share it. The
+    defaults are those of an unknown processor.
     """
 
     name: str = word("", "the processor that is described, or that is taken for what is not read")
@@ -112,12 +112,12 @@ class Machine:
     features: str = word("", "what the C compiler's -march=native depends on; part of every key")
 
     def override(self, text: str, source: str = "") -> Machine:
-        """Return this with some properties changed, as in 'vector_bits=256,threads=1'.
+        """Return a copy with some properties changed, as in 'vector_bits=256,threads=1'.
 
-        A machine that is written down may come first, as in 'zen4,threads=2'; it says everything
-        but which instructions are there to be run (``features``). Sizes may end in K, M or G.
+        A known machine may come first, as in 'zen4,threads=2'; it sets all properties except the
+        instructions that can be executed (``features``). Sizes may end in K, M or G.
 
-        source : where the text is from, for messages
+        source : the origin of the text, for messages
 
         >>> Machine().override("vector_bits=256,l2=512K").l2
         524288
@@ -129,7 +129,7 @@ class Machine:
         return machine._changed(rest, source)
 
     def _changed(self, parts: Iterable[str], source: str) -> Machine:
-        """Return this with each ``NAME=VALUE`` of ``parts`` changed."""
+        """Return a copy with each ``NAME=VALUE`` of ``parts`` changed."""
         changes: dict[str, Any] = {}
         for part in parts:
             name, _, text = part.partition("=")
@@ -145,7 +145,7 @@ class Machine:
         return replace(self, **changes) if changes else self
 
     def has(self, instruction: str) -> bool:
-        """Whether an instruction set, by its name in `INSTRUCTIONS`, is there.
+        """Whether an instruction set, by its name in `INSTRUCTIONS`, is available.
 
         >>> Machine().override("sapphire-rapids").has("amx_int8")
         True
@@ -154,37 +154,37 @@ class Machine:
 
     @property
     def unit_bits(self) -> int:
-        """How many bits of a vector are computed with at once."""
+        """The width in bits of the vector unit."""
         return min(self.vector_unit or self.vector_bits, self.vector_bits)
 
     @property
     def fma_rate(self) -> float:
-        """Multiply-adds of whole vectors that begin in a cycle."""
+        """Full-vector multiply-adds that can start per cycle."""
         return self.fma_ports * self.unit_bits / self.vector_bits
 
     @property
     def in_flight(self) -> int:
-        """How many independent multiply-adds keep the ports of a core busy."""
+        """The number of independent multiply-adds that keep the ports of a core busy."""
         return self.fma_ports * self.fma_latency
 
     @property
     def last_cache(self) -> int:
-        """Bytes of the last cache that is worth staying in: one much quicker than memory."""
+        """Bytes of the last cache worth blocking for: one much faster than memory."""
         quick = self.l3 > self.l2 and self.l3_rate >= QUICK * self.memory_rate
         return self.l3 if quick else self.l2
 
     @property
     def far_bytes(self) -> int:
-        """Bytes that one core reads in a cycle from beyond its second cache."""
+        """Bytes that one core reads per cycle from beyond its second cache."""
         return max(self.l3_rate // self.clock, 1)
 
     def peak(self, bits: int = 32, threads: int = 1) -> float:
-        """Return the operations a second on floats of ``bits``, a multiply-add being two."""
+        """Return the operations per second on floats of ``bits``; a multiply-add counts as two."""
         elements = self.unit_bits / bits * max(self.lanes, 1)
         return 2e6 * self.clock * self.fma_ports * elements * min(threads, self.cores)
 
     def levels(self) -> tuple[Level, ...]:
-        """Return the caches that there are, nearest first, and memory.
+        """Return the caches, nearest first, and main memory.
 
         >>> [(level.name, level.size >> 10) for level in Machine().levels()]
         [('L1', 32), ('L2', 1024), ('L3', 8192), ('memory', 0)]
@@ -197,7 +197,7 @@ class Machine:
         return (*(cache for cache in caches if cache.size), memory)
 
     def seconds(self, bytes: int) -> float:
-        """Return the least time in which all threads read so many bytes again and again."""
+        """Return the minimum time in which all threads read ``bytes`` bytes repeatedly."""
         cores = max(min(self.threads, self.cores), 1)
 
         def holds(level: Level) -> bool:
@@ -209,7 +209,7 @@ class Machine:
 
     @property
     def described(self) -> str:
-        """What `override` makes this of a machine that nobody knows, but for its name.
+        """The text from which `override` makes this machine of an unknown one, without its name.
 
         >>> Machine(threads=2).described, Machine().override(Machine(l2=0).described).l2
         ('threads=2', 0)
@@ -224,19 +224,19 @@ class Machine:
         )
 
     def options(self) -> dict[str, Any]:
-        """Return what passes may have as options: the properties, and what is derived of them."""
+        """Return the values that passes may take as options: properties and derived ones."""
         derived = ("unit_bits", "in_flight", "last_cache", "far_bytes", "described")
-        known = PROPERTIES.keys() - {"name", "kind"}  # words that options of passes may be called
+        known = PROPERTIES.keys() - {"name", "kind"}  # names that passes use for their own options
         return {name: getattr(self, name) for name in (*known, *derived)}
 
 
 PROPERTIES: dict[str, Property] = {f.name: property_of(f) for f in fields(Machine)}
 """Every property of a machine by name."""
 QUICK = 3
-"""A last cache that gives one core less than so many times what memory gives hardly differs from
-memory: Zen 4's gives 3.6 times, that of Sapphire Rapids and its successors 1.9 (measured)."""
+"""A last cache below this multiple of memory's rate for one core hardly differs from memory: Zen
+4's gives 3.6 times, that of Sapphire Rapids and its successors 1.9 (measured)."""
 SHOWN = 60
-"""So many characters of a property that cannot be read are repeated in the message."""
+"""Characters of an unreadable property that the message repeats."""
 
 
 def _meant(name: str) -> str:
@@ -251,7 +251,7 @@ def _error(message: str, source: str, help: str) -> CompileError:
 
 
 def named(text: str) -> tuple[str, list[str]]:
-    """Return the machine that comes first in a description, "" where none does, and the rest.
+    """Return the machine name at the start of a description, "" without one, and the rest.
 
     >>> named("zen4, threads=2")
     ('zen4', ['threads=2'])
@@ -262,17 +262,17 @@ def named(text: str) -> tuple[str, list[str]]:
 
 
 def machine_names() -> list[str]:
-    """Return the names of the machines that are written down."""
+    """Return the names of the known machines."""
     return list(known_machines())
 
 
 def known_machine(name: str) -> Machine:
-    """Return a machine that is written down, by its name."""
+    """Return a known machine by its name."""
     return _of_file(known_machines()[name])
 
 
 def _named(name: str, features: str, source: str) -> Machine:
-    """Return a machine that is written down, on which the instructions here are run."""
+    """Return a known machine with ``features``, those that this processor executes."""
     if name not in known_machines():
         help = did_you_mean(name, machine_names())
         listed = f"the machines are {', '.join(machine_names())}; or write NAME=VALUE"
@@ -287,7 +287,7 @@ def _of_file(known: Known) -> Machine:
 
 
 def this_machine() -> Machine:
-    """Describe the processor this process runs on; whatever cannot be read is assumed."""
+    """Describe the processor of this process; properties that cannot be read are assumed."""
     return _with_threads(thread_count())
 
 
@@ -297,10 +297,10 @@ def _with_threads(threads: int) -> Machine:
 
 
 def machine_of(facts: Facts, threads: int) -> Machine:
-    """Return the machine on which these facts were read; what was not is assumed.
+    """Return the machine on which these facts were read; unknown properties are assumed.
 
-    That is as in the file of the processor, or of the one most like it. Rates of all cores are
-    those of one times the cores there are: a container rarely has all that the file speaks of.
+    They are taken from the file of the processor or of the most similar one. Rates of all cores are
+    the rate of one core times the number of cores: a container rarely has all cores of the file.
     """
     found = most_like(facts.identity, facts.flags)
     machine = _of_file(found) if found else Machine()
@@ -318,9 +318,9 @@ VARIABLE = "STEPWELL_MACHINE"
 
 
 def described_machine() -> Machine:
-    """Return the machine that is compiled for unless told otherwise.
+    """Return the default machine of the compiler.
 
-    This one, with what STEPWELL_MACHINE says of it, in the words of ``Machine.override``.
+    This is the host, changed by STEPWELL_MACHINE in the syntax of ``Machine.override``.
     """
     return _described(os.environ.get(VARIABLE, ""), this_machine())
 
@@ -331,7 +331,7 @@ def _described(text: str, host: Machine) -> Machine:
 
 
 def thread_count() -> int:
-    """Return how many threads programs use: STEPWELL_THREADS, or the cores we may run on."""
+    """Return the number of threads of programs: STEPWELL_THREADS, or the usable cores."""
     asked = os.environ.get("STEPWELL_THREADS", "")
     if asked.isdecimal() and int(asked) > 0:
         return min(int(asked), 256)
@@ -339,9 +339,9 @@ def thread_count() -> int:
 
 
 def thread_limit(threads: int | None) -> int:
-    """Return how many threads a program uses that was told to use at most so many, None for any.
+    """Return the number of threads of a program with the limit ``threads``, None for no limit.
 
-    raises TypeError, ValueError : that is no number of threads
+    raises TypeError, ValueError : the limit is not a number of threads
     """
     if threads is None:
         return thread_count()

@@ -1,6 +1,6 @@
-"""Packages that extend the compiler: where their universes are, and which cannot be loaded.
+"""Packages that extend the compiler: the places of their universes, and errors at loading.
 
-What a universe holds is nothing to this file, which imports nothing of xDSL.
+This file does not use the contents of a universe and imports nothing of xDSL.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from typing import Any
 from stepwell.core.diagnostics import CompileError, Diagnostic
 
 GROUP = "xdsl.universe"
-"""The entry points under which plug-ins are installed."""
+"""The entry-point group of plug-ins."""
 NOT_PLUGINS = ("stepwell", "xdsl")
-"""What stands under that name too, without being a plug-in."""
+"""Entries of that group that are not plug-ins."""
 TABLES = ("all_dialects", "all_passes", "all_targets")
-"""What a universe has."""
+"""The attributes of a universe."""
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """A universe of a package: what it is called, and where it is (``module:NAME``)."""
+    """A universe of a package: its name and its place (``module:NAME``)."""
 
     name: str
     place: str
     installed: bool = True
-    """Whether an entry point names it; else a person does."""
+    """Whether it is found by an entry point; otherwise the user named it."""
 
     def __str__(self) -> str:
         return f"the installed plug-in '{self.name}'" if self.installed else f"--plugin {self.name}"
@@ -46,7 +46,7 @@ class Plugin:
         return self.place.partition(":")[0].partition(".")[0]
 
     def files(self) -> list[str]:
-        """Return where its package lies: folders, or the file of a module."""
+        """Return the location of its package: folders, or the file of a module."""
         spec = sys.modules[self.package].__spec__ if self.package in sys.modules else None
         try:
             spec = spec or (None if self.installed else PathFinder.find_spec(self.package, ["."]))
@@ -63,7 +63,7 @@ _named: ContextVar[tuple[str, ...]] = ContextVar("named", default=())
 
 @contextmanager
 def using(places: Sequence[str]) -> Generator[None]:
-    """Have these plug-ins (``module:NAME``) inside, as if they were installed.
+    """Use these plug-ins (``module:NAME``) inside the context, as if they were installed.
 
     >>> with using(["acme.universe:ACME_UNIVERSE"]):
     ...     named()
@@ -80,7 +80,7 @@ _defined: dict[str, Any] = {}
 
 
 def define(dialect: Any) -> None:
-    """Have a dialect that Python code of this process defines; the newest of a name counts.
+    """Register a dialect defined by Python code of this process; the last of a name counts.
 
     dialect : has a ``name``, the tables of a universe, and the ``functions`` that define its ops
     """
@@ -88,23 +88,23 @@ def define(dialect: Any) -> None:
 
 
 def defined() -> list[Any]:
-    """Return the dialects that this process has defined, by name."""
+    """Return the dialects defined in this process, sorted by name."""
     return [_defined[name] for name in sorted(_defined)]
 
 
 def named() -> tuple[str, ...]:
-    """Return the plug-ins that a person has named, by their places."""
+    """Return the places of the plug-ins that the user has named."""
     return _named.get()
 
 
 def plugins() -> list[Plugin]:
-    """Return the plug-ins in reach: those a person has named, then installed ones by name."""
+    """Return the available plug-ins: those the user has named, then installed ones by name."""
     places = [Plugin(place, place, installed=False) for place in named()]
     return [*places, *(p for p in _installed() if p.place not in named())]
 
 
 def load(plugin: Plugin) -> Any:
-    """Return the universe of a plug-in; raise `CompileError` where it cannot be loaded."""
+    """Return the universe of a plug-in; raise `CompileError` if it cannot be loaded."""
     module, _, name = plugin.place.partition(":")
     try:
         if not plugin.installed:
@@ -112,7 +112,7 @@ def load(plugin: Plugin) -> Any:
         found = attrgetter(name)(import_module(module))
         if not all(isinstance(getattr(found, table, None), dict) for table in TABLES):
             raise TypeError("it is no Universe")
-    except Exception as error:  # whatever a stranger's module does when it is imported
+    except Exception as error:  # importing a foreign module may raise anything
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         said = said.splitlines()[0]
         raise CompileError(
@@ -132,15 +132,15 @@ def _help(plugin: Plugin, error: Exception) -> str:
 
 
 def _import_from_here(package: str) -> None:
-    """Import a package from the current folder if it is there, before any that is installed.
+    """Import a package from the current folder if it is there, before any installed one.
 
-    Nothing else of that folder is preferred to what is installed.
+    Other modules of that folder do not take precedence over installed ones.
     """
     here = os.getcwd()
     if package in sys.modules or not package.isidentifier():
         return
     if here not in sys.path and "" not in sys.path:
-        sys.path.append(here)  # for what the package itself imports from beside it
+        sys.path.append(here)  # for imports of its siblings by the package
     spec = PathFinder.find_spec(package, [here])
     if spec is None or spec.loader is None:
         return
@@ -165,14 +165,14 @@ def broken() -> list[Diagnostic]:
 
 
 def with_broken(diagnostic: Diagnostic) -> Diagnostic:
-    """Return a complaint that something is unknown, with a note on each plug-in that is broken."""
+    """Return a diagnostic about an unknown name, with a note on each broken plug-in."""
     for warning in broken():
         diagnostic = diagnostic.with_note(f"{warning.message}: what it has is missing")
     return diagnostic
 
 
 def _installed() -> list[Plugin]:
-    """Return the installed plug-ins by name, and where each universe is."""
+    """Return the installed plug-ins, sorted by name."""
     finders = [f for f in sys.meta_path if f is not PathFinder]
     unknown = any(hasattr(f, "find_distributions") for f in finders)
     if not unknown and not any(map(_may_have_plugins, sys.path)):
@@ -183,7 +183,7 @@ def _installed() -> list[Plugin]:
 
 
 def _may_have_plugins(folder: str) -> bool:
-    """Whether `importlib.metadata`, which takes long to load, may find a plug-in in ``folder``."""
+    """Whether ``folder`` may have a plug-in; avoids `importlib.metadata`, which loads slowly."""
     try:
         place = os.path.abspath(folder)
         return _has_plugins(place, os.stat(place).st_mtime_ns)
@@ -195,7 +195,7 @@ def _may_have_plugins(folder: str) -> bool:
 
 @cache
 def _has_plugins(folder: str, changed: int) -> bool:
-    """Return that of a folder as it is: what is installed there changes its time."""
+    """Answer `_may_have_plugins`, cached by modification time, which installing changes."""
     found = os.listdir(folder)
     if "EGG-INFO" in found:
         return True

@@ -1,4 +1,4 @@
-"""What a property of a machine may be: its unit, its range, and how it is written and read."""
+"""Properties of a machine: unit, range, and syntax."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import Field, dataclass, field
 from typing import Any
 
 KINDS = ("cpu", "device")
-"""What a machine is: a processor that runs C, or a device that host code launches kernels on."""
+"""Kinds of machines: a processor that runs C, or a device on which host code launches kernels."""
 
 INSTRUCTIONS = {
     "avx2": "avx2",
@@ -30,24 +30,24 @@ INSTRUCTIONS = {
     "sve": "sve",
     "sve2": "sve2",
 }
-"""Instruction sets that kernels may be written for, and the word of Linux's list that tells each.
+"""Instruction sets that kernels may use, and the word in Linux's list that identifies each.
 
-Where x86 and ARM have one word for two things, the others of the list tell them apart."""
+If x86 and ARM use the same word for two sets, the other words of the list distinguish them."""
 
 DIGITS = 15
-"""More digits has no size in bytes of any machine."""
+"""Maximum digits of a number: no size in bytes has more."""
 SUFFIXES = {"K": 10, "M": 20, "G": 30}
-"""Binary multiples, for sizes in bytes alone."""
+"""Binary multiples, for sizes in bytes only."""
 
 
 @dataclass(frozen=True)
 class Property:
-    """A number or word that a machine is described by.
+    """A number or word that describes a machine.
 
-    unit : what a number counts; "" for words and numbers without a unit
-    about : what it says, in one line
-    allowed : which values there are, for messages
-    holds : whether a value is one of them
+    unit : of a number; "" for words and numbers without a unit
+    about : its meaning, in one line
+    allowed : the allowed values, for messages
+    holds : whether a value is allowed
     """
 
     unit: str
@@ -57,7 +57,7 @@ class Property:
     is_word: bool = False
 
     def read(self, text: str) -> int | str | None:
-        """Return the value that a text says; None where it says none."""
+        """Return the value that a text spells; None if it spells none."""
         if self.is_word:
             return text
         shift = SUFFIXES.get(text[-1:], 0) if self.unit == "bytes" else 0
@@ -73,7 +73,7 @@ def number(default: int, unit: str, about: str, least: int = 0, most: int = 1 <<
 
 
 def flag(default: bool | int, about: str) -> Any:
-    """Describe what is or is not so: 0 or 1."""
+    """Describe a boolean: 0 or 1."""
     return _field(default, Property("", about, "0 or 1", lambda n: n <= 1))
 
 
@@ -84,7 +84,7 @@ def power(default: int, unit: str, about: str, most: int = 1 << 62) -> Any:
 
 
 def width(default: int, about: str, or_none: bool = False) -> Any:
-    """Describe the width of a vector in bits, which may be 0 where ``or_none``."""
+    """Describe the width of a vector in bits; 0 is allowed if ``or_none``."""
     allowed = "0 or as vector_bits" if or_none else "a power of two from 32 to 2048"
 
     def holds(bits: int) -> bool:
@@ -96,7 +96,7 @@ def width(default: int, about: str, or_none: bool = False) -> Any:
 def word(
     default: str, about: str, among: Iterable[str] | None = None, several: bool = False
 ) -> Any:
-    """Describe a word, one of ``among`` where that is given, or ``several`` with + between."""
+    """Describe a word, of ``among`` if given, or ``several`` joined by +."""
 
     def holds(text: str) -> bool:
         words = text.split("+") if several else [text]
@@ -112,7 +112,7 @@ def _field(default: Any, described: Property) -> Any:
 
 
 def property_of(of: Field[Any]) -> Property:
-    """Return what is known of the property that a field of `Machine` holds."""
+    """Return the property of a field of `Machine`."""
     return of.metadata["property"]
 
 

@@ -1,8 +1,8 @@
-"""What JSON from a file must be like: readers that take what they know and refuse all else.
+"""Readers of JSON from files: they accept what they know and refuse everything else.
 
-A reader gets a value and its place in the file ("arguments[0].shape") and returns it as the program
-works with it, lists as tuples; ValueError says in one sentence what the place must hold. Nothing
-that a reader lets through is longer, larger or deeper than it says.
+A reader takes a value and its place in the file ("arguments[0].shape") and returns it in the form
+the program uses, with lists as tuples; ValueError says what the place must hold. Readers bound the
+length, magnitude and depth of everything they accept.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ T = TypeVar("T")
 Reader: TypeAlias = Callable[[Any, str], T]
 
 LONGEST_TEXT = 1 << 20
-"""Letters of a name."""
+"""Maximum characters of a name."""
 LONGEST_LIST = 1 << 16
-"""Elements of a list: programs with as many arguments would need the whole stack for them."""
+"""Maximum elements of a list: a program with more arguments would overflow the stack."""
 LARGEST = 1 << 62
-"""The largest number there is a use for: sizes, strides and bytes all stay below it."""
+"""The largest valid number: sizes, strides and bytes all stay below it."""
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """Return the object that a text holds; ValueError where it holds none, or RecursionError."""
+    """Return the JSON object of a text; ValueError or RecursionError if it is not one."""
     found: Any = json.loads(text, parse_constant=_no_number)
     if not isinstance(found, dict):
         raise ValueError(f"it holds {shown(found)}, not an object")
@@ -37,7 +37,7 @@ def _no_number(name: str) -> NoReturn:
 
 
 def wrong(place: str, expected: str, value: Any) -> ValueError:
-    """Return the error for a value that is not what it must be.
+    """Return the error for an invalid value.
 
     >>> wrong("arguments[0].dtype", "a dtype", "f33").args[0]
     "arguments[0].dtype must be a dtype, not 'f33'"
@@ -46,7 +46,7 @@ def wrong(place: str, expected: str, value: Any) -> ValueError:
 
 
 def shown(value: Any) -> str:
-    """Spell a value for a message, however long it is."""
+    """Spell a value for a message, shortened."""
     match value:
         case dict():
             return "an object"
@@ -61,7 +61,7 @@ def shown(value: Any) -> str:
 
 
 def whole(least: int = 0, most: int = LARGEST) -> Reader[int]:
-    """Read a whole number within bounds."""
+    """Return a reader of integers within bounds."""
     bounds = f"a whole number from {least:,} to {most:,}"
 
     def read(value: Any, place: str) -> int:
@@ -73,7 +73,7 @@ def whole(least: int = 0, most: int = LARGEST) -> Reader[int]:
 
 
 def text(longest: int = LONGEST_TEXT) -> Reader[str]:
-    """Read a text of so many letters."""
+    """Return a reader of texts of up to ``longest`` characters."""
 
     def read(value: Any, place: str) -> str:
         if type(value) is not str or len(value) > longest:
@@ -91,7 +91,7 @@ def flag(value: Any, place: str) -> bool:
 
 
 def choice(*known: str) -> Reader[str]:
-    """Read one of some names."""
+    """Return a reader of one of some names."""
 
     def read(value: Any, place: str) -> str:
         if type(value) is not str or value not in known:
@@ -102,12 +102,12 @@ def choice(*known: str) -> Reader[str]:
 
 
 def maybe(reader: Reader[T]) -> Reader[T | None]:
-    """Read null, or what ``reader`` does."""
+    """Return a reader of null or of what ``reader`` accepts."""
     return lambda value, place: None if value is None else reader(value, place)
 
 
 def listed(reader: Reader[T], least: int = 0, most: int = LONGEST_LIST) -> Reader[tuple[T, ...]]:
-    """Read a list of between ``least`` and ``most`` elements."""
+    """Return a reader of lists of ``least`` to ``most`` elements."""
 
     def read(value: Any, place: str) -> tuple[T, ...]:
         if type(value) is not list or not least <= len(cast(list[Any], value)) <= most:
@@ -119,7 +119,7 @@ def listed(reader: Reader[T], least: int = 0, most: int = LONGEST_LIST) -> Reade
 
 
 def fields(known: Mapping[str, Reader[Any]]) -> Reader[dict[str, Any]]:
-    """Read an object that has these fields and no others."""
+    """Return a reader of objects with exactly these fields."""
 
     def read(value: Any, place: str) -> dict[str, Any]:
         if type(value) is not dict:
@@ -134,7 +134,7 @@ def fields(known: Mapping[str, Reader[Any]]) -> Reader[dict[str, Any]]:
 
 
 def check_names(found: Mapping[str, Any], known: Mapping[str, Any], place: str) -> None:
-    """Say which field is missing, or is none."""
+    """Raise an error that names a missing or unknown field."""
     where = place or "it"
     for name in known:
         if name not in found:

@@ -1,6 +1,6 @@
-"""What a compiled program takes and returns, and what else its caller must know.
+"""The signature of a compiled program: arguments, results and all else that its callers need.
 
-It stands between emitter and runtime, as `program.json` on the disk (`core.description`).
+It is the interface of emitter and runtime, stored as `program.json` (`core.description`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Tensor:
     shape: Shape
 
     def __str__(self) -> str:
-        """Spell it as a NumPy user would.
+        """Spell it as NumPy users do.
 
         >>> print(Tensor("x", "f32", (4, DYNAMIC)))
         float32[4, ?]
@@ -37,19 +37,19 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Constant(Tensor):
-    """A weight, kept beside the program; ``sha256`` is that of its bytes, "" where unknown."""
+    """A weight, stored beside the program; ``sha256`` is that of its bytes, "" if unknown."""
 
     sha256: str = ""
     made: int | None = None
-    """Which result of `Signature.maker` it is, where it is not given."""
+    """The number of the result of `Signature.maker` that computes it; None if it is given."""
 
 
 LINE = 64
-"""Bytes of a cache line, with which each weight in constants.bin begins."""
+"""Bytes of a cache line, the alignment of each weight in constants.bin."""
 
 
 def constant_offsets(constants: Sequence[Constant]) -> tuple[list[int], int]:
-    """Return where each weight begins in constants.bin, and the bytes of the whole file.
+    """Return the offset of each weight in constants.bin, and the file's size in bytes.
 
     >>> constant_offsets([Constant("a", "f32", (3,)), Constant("b", "i8", (70,))])
     ([0, 64], 134)
@@ -64,10 +64,10 @@ def constant_offsets(constants: Sequence[Constant]) -> tuple[list[int], int]:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel of the program, the source lines (file:line) it came from, and what it does.
+    """A kernel of the program, the source lines (file:line) it comes from, and its cost.
 
-    flops, bytes : operations of one launch, and bytes it must read and write at least: a number, a
-        tree over a call's `?` as in `core.host_schedule`, or None where only the run knows
+    flops, bytes : operations of one launch, and the minimum bytes it reads and writes: a number, a
+        tree over a call's `?` as in `core.host_schedule`, or None if known only at run time
     bits : of the widest float it computes with
     """
 
@@ -78,7 +78,7 @@ class Kernel:
     bits: int = 32
 
     def in_call(self, sizes: Sequence[int]) -> Kernel:
-        """Return what it does in a call whose arguments' `?` are ``sizes``, in order."""
+        """Return a copy with the cost of a call whose arguments' `?` are ``sizes``, in order."""
         return replace(self, flops=in_call(self.flops, sizes), bytes=in_call(self.bytes, sizes))
 
 
@@ -91,35 +91,35 @@ class Signature:
     results: tuple[Tensor, ...]
     constants: tuple[Constant, ...] = ()
     arena: int | None = 0
-    """Bytes of scratch memory; None where only the program's `_arena` function can tell."""
+    """Bytes of scratch memory; None if the program's `_arena` function computes them."""
     kernels: tuple[Kernel, ...] = ()
     equal: tuple[tuple[int, ...], ...] = ()
     """Groups of `?` of the arguments (numbered in order) that must be equal in every call."""
     fixed: tuple[tuple[int, int], ...] = ()
     """`?` of the arguments that must have one size in every call: (number, size)."""
     checks: tuple[Check, ...] = ()
-    """What else must hold of the `?` of the arguments in every call."""
+    """Further conditions on the `?` of the arguments in every call."""
     loops: bool = False
-    """Whether the host runs loops: such a call may take long however small its arrays are."""
+    """Whether the host runs loops: the call may take long even for small arrays."""
     target: str = "c"
     machine: str = ""
-    """Features of the processor it was compiled for, as in `core.machine`."""
+    """Features of the target processor, as in `core.machine`."""
     host: tuple[Any, ...] = ()
-    """For targets without a host of their own (OpenCL): what the runtime walks."""
+    """For targets without host code (OpenCL): the schedule that the runtime executes."""
     into: tuple[tuple[int, int], ...] = ()
-    """Results that may be given the very array that is an argument: (result, argument)."""
+    """Results that may reuse the array of an argument: (result, argument)."""
     guards: tuple[Guard, ...] = ()
-    """What ends a call while it runs, numbered from `guards.FIRST`; none below nd's own floors."""
+    """Run-time guards, numbered from `guards.FIRST`; none for programs that begin below nd."""
     maker: Signature | None = None
-    """What makes some of the constants of others, in the same program, when it is loaded."""
+    """The signature of the function in this program that computes constants at load time."""
 
     @property
     def dynamic(self) -> int:
-        """How many `?` the arguments have together."""
+        """The number of `?` of all arguments."""
         return sum(a.shape.count(DYNAMIC) for a in self.arguments)
 
     def sizes(self, shapes: Sequence[Shape]) -> list[int]:
-        """Return what each `?` of the arguments is in a call with arrays of these shapes."""
+        """Return the size of each `?` of the arguments in a call with arrays of these shapes."""
         return [
             size
             for argument, shape in zip(self.arguments, shapes, strict=True)
@@ -150,20 +150,20 @@ class Signature:
 
 
 def titled(name: str) -> str:
-    """Return the name of a kernel as the comment above it in the program's text has it.
+    """Return the name of a kernel as written in the comment above it in the program's text.
 
-    What follows there begins with a comma, and so the name has none.
+    The name is followed by a comma there, so commas in it are escaped.
     """
     return quoted(name).replace(",", "%2C")
 
 
 def numpy_name(dtype: str) -> str:
-    """Return what NumPy calls a dtype of ours ('bfloat16' for the one it lacks)."""
+    """Return NumPy's name of one of our dtypes ('bfloat16' for the one it lacks)."""
     return "bfloat16" if dtype == "bf16" else DTYPES[dtype].numpy.name
 
 
 def spell(dtype: str, shape: Shape) -> str:
-    """Spell dtype and shape the way error messages do.
+    """Spell dtype and shape as error messages do.
 
     >>> spell("float32", (4, DYNAMIC))
     'float32[4, ?]'

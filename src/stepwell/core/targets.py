@@ -1,4 +1,4 @@
-"""What programs are compiled to: one record for each target, ours and those of packages."""
+"""The compilation targets: one record for each, built in or from a package."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from stepwell.core.machine import VARIABLE, Machine, described_machine, named
 from stepwell.core.plugins import Plugin, load, plugins, with_broken
 
 Emit: TypeAlias = Callable[[Any, str], Any]
-"""``(module on the floor of loops, entry) -> text``, which has source, header and signature."""
+"""``(module on the floor of loops, entry) -> text``, an object with source, header, signature."""
 Load: TypeAlias = Callable[[Path, Any, Sequence[Any]], Any]
-"""``(file of the text, Entry, constants) -> Callee``, both as in `stepwell.runtime`."""
+"""``(source file, Entry, constants) -> Callee``, both as in `stepwell.runtime`."""
 
 
 def _same(machine: Machine) -> Machine:
@@ -25,23 +25,23 @@ def _same(machine: Machine) -> Machine:
 
 @dataclass(frozen=True)
 class Target:
-    """All that the compiler, the runtime and the tools must know of a target.
+    """All properties of a target that the compiler, the runtime and the tools use.
 
-    emit : prints a module on the floor of loops: a function of its type, or ``"module:NAME"``
-    load : makes a callable of the text that was printed; none for what is ours to load
-    source : the file of the text in a saved program
+    emit : prints a module on the floor of loops: a function of this type, or ``"module:NAME"``
+    load : makes a callable of the printed text; none for targets that the runtime loads itself
+    source : the name of the source file in a saved program
     about : a line that `stepwell targets` prints
-    usual : the machine to compile for, unless told otherwise, of the one we run on
-    limits : what of a machine its programs cannot have, whatever is asked for
-    native : whether the text is C that the C compiler makes a library of; only such programs can
-        be compiled in parts
-    timed : ``(program, updating) -> Timed`` (`runtime.timing`), or ``"module:NAME"``, of programs
+    usual : returns the default machine to compile for, given the host's
+    limits : machine properties that its programs cannot have, whatever the user sets
+    native : whether the text is C that the C compiler builds a library from; only such programs
+        can be compiled in parts
+    timed : ``(program, updating) -> Timed`` (`runtime.timing`), or ``"module:NAME"``, for programs
         that can be profiled and tuned
-    in_place : whether its programs take one array for an argument and the result that replaces it
+    in_place : whether its programs accept the same array as argument and as result replacing it
     on_device : ``(device, machine) -> machine``, or ``"module:NAME"``, for programs that run on a
-        device: what to compile for where that device is meant, or, of "", the one that would be
-        chosen; ``load`` takes the device too, as ``device=``
-    device : ``(device) -> object``, or ``"module:NAME"``: what arrays on it have as `device`
+        device: the machine to compile for on that device, "" being the default device; ``load``
+        then takes the device too, as ``device=``
+    device : ``(device) -> object``, or ``"module:NAME"``: the `device` attribute of its arrays
     """
 
     name: str
@@ -58,33 +58,33 @@ class Target:
     timed: str | Callable[[Any, bool], Any] = ""
 
     def emitted(self, module: Any, entry: str) -> Any:
-        """Return a module's text, header and signature."""
+        """Return the text, header and signature of a module."""
         return _found(self.emit)(module, entry)
 
     def loaded(self, text: Path, entry: Any, constants: Sequence[Any], device: str = "") -> Any:
-        """Return what runs a program whose text lies in a file."""
+        """Return the callee of a program whose source is in a file."""
         self.check_device(device)
         if not self.on_device:
             return _found(self.load)(text, entry, constants)
         return _found(self.load)(text, entry, constants, device=device)
 
     def device_named(self, text: str) -> Any:
-        """Return the device that is meant; None where programs run on the host."""
+        """Return the device object; None if programs run on the host."""
         return _found(self.device)(text) if self.device else None
 
     def timed_program(self, program: Any, updating: bool) -> Any:
-        """Return a program with clocks in it."""
+        """Return a program with clock readings."""
         return _found(self.timed)(program, updating)
 
     def check_device(self, device: str) -> None:
-        """Refuse a device where programs run on the host."""
+        """Refuse a device if programs run on the host."""
         if device and not self.on_device:
             message = f"a program of target '{self.name}' runs on the host, not on '{device[:60]}'"
             help = "leave the device away, or choose target 'opencl'"
             raise CompileError(Diagnostic("error", message, help=help))
 
     def machine(self, host: Machine, device: str = "") -> Machine:
-        """Return what to compile for on a host, and the device that is meant."""
+        """Return the machine to compile for, given the host and the device."""
         self.check_device(device)
         machine = self.usual(host)
         return _found(self.on_device)(device, machine) if self.on_device else machine
@@ -99,13 +99,13 @@ def _found(place: Any) -> Any:
 
 OPENCL_VECTOR_BITS = 256
 OPENCL_LANES = 8
-"""The widest vectors of OpenCL programs, so that a truth value of 32 bits for each lane fits too.
+"""Maximum lanes of vectors in OpenCL programs, so that 32-bit masks for all lanes fit too.
 
-PoCL's compiler dies of some operations on wider vectors, and gets others wrong."""
+PoCL's compiler crashes on some operations on wider vectors, and miscompiles others."""
 
 
 OPENCL_REGISTERS = 16
-"""Vectors of 256 bits that registers hold where a compiler does not use AVX-512."""
+"""256-bit vector registers, for compilers that do not use AVX-512."""
 
 
 def _narrow(machine: Machine) -> Machine:
@@ -115,9 +115,9 @@ def _narrow(machine: Machine) -> Machine:
 
 
 def _of_work_items(machine: Machine) -> Machine:
-    """Programs compute nothing at load, and a kernel's parts are chosen before its sizes.
+    """Adapt a machine to work items: no load-time constants, no versions chosen by size.
 
-    A work-item of a device has no stack to pack operands on; its threads are the device's.
+    A work item of a device has no stack for packed operands; the threads are those of the device.
     """
     alone = {"l2": 0, "threads": 1} if machine.lanes > 1 else {}
     return replace(machine, hoist_constants=0, versions=0, **alone)
@@ -150,11 +150,11 @@ OURS = {
         ),
     )
 }
-"""The targets that are part of Stepwell, by name."""
+"""The built-in targets by name."""
 
 
 def target_of(name: str) -> Target:
-    """Return the record of a target whose programs can be run; `CompileError` where there is none.
+    """Return the record of a target with runnable programs; `CompileError` if there is none.
 
     >>> target_of("c").source
     'program.c'
@@ -179,14 +179,14 @@ def _made(plugin: Plugin, name: str) -> Any:
         return load(plugin).all_targets[name]()
     except CompileError:
         raise
-    except Exception as error:  # whatever a stranger's module does when it is imported
+    except Exception as error:  # importing a foreign module may raise anything
         said = f"{type(error).__name__}: {error}".splitlines()[0]
         message = f"cannot load the target '{name}' of {plugin.name}: {said}"
         raise CompileError(Diagnostic("error", message)) from error
 
 
 def target_names() -> list[str]:
-    """Return the name of every target, those that only print modules among them."""
+    """Return the names of all targets, including those that only print modules."""
     names = dict.fromkeys(OURS)
     for _, universe in _universes():
         names.update(dict.fromkeys(universe.all_targets))
@@ -194,13 +194,13 @@ def target_names() -> list[str]:
 
 
 def record(printing: Any) -> Target | None:
-    """Return the record of what ``-t`` prints by; None where that only prints."""
+    """Return the record of a printing target; None if it only prints."""
     found = getattr(printing, "record", None)
     return found if isinstance(found, Target) else None
 
 
 def _plugin_with(name: str) -> Plugin | None:
-    """Return the plug-in that has a target; `CompileError` where several do."""
+    """Return the plug-in that has a target; `CompileError` if several have it."""
     having = [plugin for plugin, universe in _universes() if name in universe.all_targets]
     if len(having) > 1:
         message = f"target '{name}' of {having[1].name} is already one of {having[0].name}"
@@ -221,11 +221,11 @@ def _universes() -> list[tuple[Plugin, Any]]:
 
 
 def machine_for(target: str, asked: str | Machine = "", device: str = "") -> Machine:
-    """Return what to compile for: the machine as ``target`` sees it, changed as ``asked``.
+    """Return the machine to compile for: the one that ``target`` uses, changed by ``asked``.
 
-    asked : as `Machine.override` takes it; a machine that it or STEPWELL_MACHINE names takes the
-        place of this one, and of the device
-    device : that programs are to run on; "" for the one that would be chosen
+    asked : as `Machine.override` takes it; a machine named in it or in STEPWELL_MACHINE replaces
+        the host's and the device's
+    device : that programs are to run on; "" for the default
     """
     record = target_of(target)
     record.check_device(device)
@@ -239,7 +239,7 @@ def machine_for(target: str, asked: str | Machine = "", device: str = "") -> Mac
 
 
 def target_for(target: str, device: str) -> str:
-    """Return the target that is meant: "c" where neither it nor a device is named.
+    """Return the target: "c" if neither a target nor a device is named.
 
     >>> target_for("", "gpu"), target_for("", "")
     ('opencl', 'c')

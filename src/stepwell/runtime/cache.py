@@ -1,14 +1,14 @@
-"""The disk cache: folders named by what made them, published whole or not at all.
+"""The disk cache: folders named by a digest of their inputs, published atomically.
 
-An entry is built in a private folder and moved to its place in one step, so two processes that
-build the same thing at once cannot disturb each other. It carries a digest of its files; what
-does not agree with its digest is built again. Where the cache cannot be written, entries go to a
-temporary folder of this process, with one warning.
+An entry is built in a private folder and renamed to its place, so that two processes that build the
+same entry do not interfere. It has a digest of its files; an entry that does not match its digest
+is rebuilt. If the cache cannot be written, entries go to a temporary folder of this process, with
+one warning.
 
-Of weights only the size is checked here: they are large, and `weights` has a quicker way.
+Of weights only the size is checked here: they are large, and `weights` has a faster check.
 
-Entries are code that is run: nothing is taken from a cache, an entry or a file that anybody but
-this user can write (`private`), and folders are made for this user alone.
+Entries contain code that is executed: a cache, entry or file that other users can write is not used
+(`private`), and folders are created for this user only.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ CONSTANTS = "constants.bin"
 LIMIT = 1 << 30
 WEIGHTS_LIMIT = 2 << 30
 ENTRY = 100
-"""Bytes that an entry counts for beside its files."""
+"""Bytes counted for an entry in addition to its files."""
 SWEEP_EVERY = 60.0
-"""Seconds from one sweep to the next, at least."""
+"""Minimum seconds between two sweeps."""
 SWEEP_LATEST = 3600.0
-"""Seconds after which a sweep is due however long the last one took."""
+"""Seconds after which a sweep is due, however long the last one took."""
 SWEEP_SHARE = 0.005
-"""The share of the time that sweeps may take before that."""
+"""The maximum share of time that sweeps take before `SWEEP_LATEST`."""
 ABANDONED_AFTER = 24 * 3600.0
 
 
 def digest(*parts: str | bytes) -> str:
-    """Return a key made of ``parts``; no two different lists of parts share one."""
+    """Return a key of ``parts``; different lists of parts have different keys."""
     whole = blake2b(digest_size=20)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
@@ -58,9 +58,9 @@ def digest(*parts: str | bytes) -> str:
 
 @dataclass
 class Cache:
-    """Entries below ``root``, at most ``limit`` bytes of them (oldest use goes first).
+    """Entries below ``root``, of at most ``limit`` bytes (least recently used are removed first).
 
-    weights_limit : the same for weights, for which nothing else has to go
+    weights_limit : a separate limit for weights, which never displace other entries
     """
 
     root: Path
@@ -69,7 +69,7 @@ class Cache:
     _private: Path | None = field(default=None, init=False)
 
     def find(self, kind: str, key: str) -> Path | None:
-        """Return the folder of an entry that is there and whole."""
+        """Return the folder of an existing, undamaged entry."""
         for root in self._roots():
             place = root / kind / key
             if _whole(place):
@@ -78,11 +78,11 @@ class Cache:
         return None
 
     def has(self, kind: str, key: str) -> bool:
-        """Whether there is an entry, which may be damaged."""
+        """Whether an entry exists; it may be damaged."""
         return any(os.path.isdir(root / kind / key) for root in self._roots())
 
     def offer(self, kind: str, key: str, build: Callable[[Path], None], room: int) -> bool:
-        """Have ``build`` fill an entry that may be missed; return whether it is there now.
+        """Publish an optional entry that ``build`` fills; return whether it succeeded.
 
         room : bytes that must be free on the disk
         """
@@ -97,11 +97,11 @@ class Cache:
         return True
 
     def lacks(self, kind: str) -> bool:
-        """Whether there has never been an entry of this kind."""
+        """Whether no entry of this kind was ever written."""
         return not any(os.path.exists(root / kind) for root in self._roots())
 
     def fetch(self, kind: str, key: str, build: Callable[[Path], None]) -> Path:
-        """Return the folder of an entry, having ``build`` fill it first where it is missing."""
+        """Return the folder of an entry; ``build`` fills it if it is missing."""
         if (found := self.find(kind, key)) is not None:
             return found
         if self._private is None:
@@ -141,13 +141,13 @@ class Cache:
             wait = min(max(SWEEP_EVERY, took / SWEEP_SHARE), SWEEP_LATEST)
             if time.time() - stamp.stat().st_mtime < wait:
                 return
-        stamp.touch()  # others need not sweep meanwhile
+        stamp.touch()  # so that other processes do not sweep meanwhile
         start = time.perf_counter()
         self.sweep()
         stamp.write_text(f"{time.perf_counter() - start:.3f}")
 
     def sweep(self) -> None:
-        """Remove the entries not used for longest until the rest fits, and abandoned builds."""
+        """Remove the least recently used entries above the limits, and abandoned builds."""
         kinds = [kind.name for kind in _folders(self.root)]
         weights, others = [WEIGHTS] * (WEIGHTS in kinds), [k for k in kinds if k != WEIGHTS]
         for some, limit in ((weights, self.weights_limit), (others, self.limit)):
@@ -174,21 +174,21 @@ def disk_cache() -> Cache:
 
 
 def cache_root() -> Path:
-    """Return where the cache of this user lies, or a temporary folder where that is not safe."""
+    """Return the folder of this user's cache, or a temporary folder if that one is not safe."""
     return _trusted(_asked_root())
 
 
 @cache
 def _trusted(root: Path) -> Path:
-    """Return ``root``, or a folder for this process alone where others could write that one."""
-    with suppress(OSError):  # who fetches something will say that it cannot be written
+    """Return ``root``, or a private temporary folder if others could write ``root``."""
+    with suppress(OSError):  # fetching an entry reports that it cannot be written
         make_private(root)
     try:
         why = why_shared(root)
     except OSError as error:
         why = f"{root} leads nowhere ({error.strerror})"
     if not why:
-        if not os.environ.get("STEPWELL_CACHE"):  # one of an older version, which others can read
+        if not os.environ.get("STEPWELL_CACHE"):  # older versions made it readable by others
             with suppress(OSError):
                 root.chmod(MODE)
         return Path(os.path.realpath(root))
@@ -203,7 +203,7 @@ def _trusted(root: Path) -> Path:
 
 
 def _temporary() -> Path:
-    """Return a new folder that goes when this process ends."""
+    """Return a new folder that is deleted when this process ends."""
     folder = Path(import_module("tempfile").mkdtemp(prefix="stepwell-"))
     atexit.register(remove_folder, folder)
     return folder
@@ -221,7 +221,7 @@ def _asked_root() -> Path:
 
 
 def _sums(folder: Path, place: Path) -> str:
-    """Return which entry it is, and a line per file: its digest (of weights its size) and name."""
+    """Return the entry's name, and a line per file: its digest (for weights its size) and name."""
     names = sorted(p.name for p in folder.iterdir() if p.name != DIGEST)
     lines = [f"{_sum(folder / name)} {name}\n" for name in names]
     return "".join([f"{place.parent.name}/{place.name}\n", *lines])
@@ -232,7 +232,7 @@ def _sum(file: Path) -> str:
 
 
 def _whole(place: Path) -> bool:
-    """Whether an entry is there, is this user's, and agrees with its digest."""
+    """Whether an entry exists, belongs to this user, and matches its digest."""
     try:
         return is_own_entry(place) and (place / DIGEST).read_text() == _sums(place, place)
     except (OSError, UnicodeDecodeError):
@@ -240,7 +240,7 @@ def _whole(place: Path) -> bool:
 
 
 def _move(work: Path, place: Path) -> None:
-    """Put a finished entry where it belongs; one that is there already is as good."""
+    """Move a finished entry to its place; an existing valid one is kept."""
     for _ in range(5):
         try:
             work.rename(place)
@@ -250,14 +250,14 @@ def _move(work: Path, place: Path) -> None:
                 raise
         if _whole(place):
             return
-        with suppress(OSError):  # another process may have put the damaged entry away by now
+        with suppress(OSError):  # another process may have moved the damaged entry away
             place.rename(work.with_suffix(".damaged"))
         remove_folder(work.with_suffix(".damaged"))
     raise OSError(errno.EEXIST, f"cannot replace the damaged cache entry {place}")
 
 
 def _touch(place: Path) -> None:
-    """Note that an entry was used, for `sweep`."""
+    """Record the use of an entry for `sweep`."""
     with suppress(OSError):
         os.utime(place)
 
@@ -279,7 +279,7 @@ def _size(entry: os.DirEntry[str]) -> int:
 
 
 def _used(entry: os.DirEntry[str]) -> float:
-    """Return when an entry was last used; now where another process has removed it."""
+    """Return when an entry was last used; now if another process has removed it."""
     try:
         return entry.stat().st_mtime
     except OSError:

@@ -1,6 +1,6 @@
-"""Arrays in the memory of a device: results stay there until NumPy asks for them.
+"""Arrays in the memory of a device: results stay there until NumPy needs them.
 
-A device is anything with the methods of `Memory`; OpenCL's is `runtime.opencl.memory`.
+A device has an object with the methods of `Memory`; OpenCL's is `runtime.opencl.memory`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Array: TypeAlias = "NDArray[Any]"
 
 @dataclass
 class Transfers:
-    """How often arrays went to a device and came back, and how many bytes they were.
+    """Counts of transfers to a device and back, and of their bytes.
 
-    An array of NumPy in the place of a device's is counted also where both share memory.
+    A NumPy array passed for a device array is counted even if both share memory.
     """
 
     to_device: int = 0
@@ -31,27 +31,27 @@ class Transfers:
     bytes_to_host: int = 0
 
     def give(self, bytes: int) -> None:
-        """Count an array that goes to the device."""
+        """Count a transfer to the device."""
         self.to_device += 1
         self.bytes_to_device += bytes
 
     def fetch(self, bytes: int) -> None:
-        """Count an array that comes back."""
+        """Count a transfer to the host."""
         self.to_host += 1
         self.bytes_to_host += bytes
 
 
 class Memory(Protocol):
-    """What a device does with memory of its own; `MemoryError` where it has no more."""
+    """The memory operations of a device; `MemoryError` if it has no memory left."""
 
     transfers: Transfers
 
     def upload(self, array: Array) -> Any:
-        """Return memory of the device with a copy of an array, which may change from then on."""
+        """Return device memory with a copy of an array, which may change afterwards."""
         ...
 
     def download(self, memory: Any, array: Array) -> None:
-        """Fill an array from memory, when all has run that was enqueued before."""
+        """Fill an array from memory after all enqueued work has finished."""
         ...
 
     def copied(self, memory: Any, bytes: int) -> Any:
@@ -59,24 +59,24 @@ class Memory(Protocol):
         ...
 
     def release(self, memory: Any, bytes: int) -> None:
-        """Take memory back: what is enqueued may still use it."""
+        """Free memory; enqueued work may still use it."""
         ...
 
     def finish(self) -> None:
-        """Wait until all has run that was enqueued."""
+        """Wait until all enqueued work has finished."""
         ...
 
 
 class DeviceArray:
-    """An array in the memory of a device, as `sw.device_put` and programs that run there give it.
+    """An array in the memory of a device, as `sw.device_put` and programs on a device return it.
 
     It has `shape`, `dtype`, `ndim`, `size`, `nbytes` and `device`, and is an argument of any
     function compiled for that device. ``np.asarray(x)``, ``float(x)``, `item`, `tolist`, `str` and
-    iteration copy it to the host, and wait until what computes it has run; nothing else does. It
-    cannot change but where a program is given it as a donated argument. Its memory is used again
+    iteration copy it to the host and wait until it has been computed; nothing else does. It is
+    immutable, except that a program may overwrite it as a donated argument. Its memory is freed
     when it is dropped, or by `delete`.
 
-    device, held, dtype, shape, nbytes : what it is made of; `sw.device_put` makes one
+    device, held, dtype, shape, nbytes : its parts; use `sw.device_put` to make one
     raises RuntimeError : it was deleted
 
     >>> import numpy as np, stepwell as sw
@@ -103,28 +103,28 @@ class DeviceArray:
 
     @property
     def memory(self) -> Any:
-        """What the device has the array in."""
+        """The device's memory object of the array."""
         if self._held is None:
             raise RuntimeError(f"the device array {self._spelled()} was deleted")
         return self._held
 
     @property
     def ndim(self) -> int:
-        """How many axes it has."""
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return prod(self.shape)
 
     @property
     def deleted(self) -> bool:
-        """Whether its memory was given back."""
+        """Whether its memory was freed."""
         return self._held is None
 
     def delete(self) -> None:
-        """Give its memory back now; to use it from then on is a RuntimeError."""
+        """Free its memory now; any later use is a RuntimeError."""
         held, self._held = self._held, None
         if held is not None:
             self.device.memory.release(held, self.nbytes)
@@ -135,7 +135,7 @@ class DeviceArray:
             self.device.memory.release(held, self.nbytes)
 
     def block_until_ready(self) -> DeviceArray:
-        """Wait until what computes it has run."""
+        """Wait until it has been computed."""
         assert self.memory is not None
         self.device.memory.finish()
         return self
@@ -153,7 +153,7 @@ class DeviceArray:
         return found if dtype is None else found.astype(dtype, copy=False)
 
     def item(self) -> Any:
-        """Return its one element as a Python number."""
+        """Return its only element as a Python number."""
         return np.asarray(self).item()
 
     def tolist(self) -> Any:
@@ -213,16 +213,16 @@ class DeviceArray:
 
 
 def shaped_bytes(dtype: np.dtype[Any], shape: tuple[int, ...]) -> int:
-    """Return how many bytes an array has."""
+    """Return the size of an array in bytes."""
     return dtype.itemsize * prod(shape)
 
 
 def _put(array: Array, name: str) -> DeviceArray:
-    """Return an array that was pickled, on the device of that name here."""
+    """Return a pickled array on the device of that name here."""
     device = import_module("stepwell.runtime.opencl.device")
     return put(array, device.open_device(name))
 
 
 def put(array: Array, device: Any) -> DeviceArray:
-    """Return a copy of an array of NumPy in the memory of a device."""
+    """Return a copy of a NumPy array in the memory of a device."""
     return DeviceArray(device, device.memory.upload(array), array.dtype, array.shape)

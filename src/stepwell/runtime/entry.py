@@ -1,8 +1,8 @@
-"""The slow path into a program: what a call with unusual arguments goes through.
+"""The slow path into a program, for calls with arguments that the guards refuse.
 
-Converts what can be converted without a change of value (a copy, with one log message for each
-place in the caller's code), and says of everything else which argument is wrong, what was
-expected and what came.
+It converts arguments that can be converted without a change of value (a copy, logged once for each
+call site), and otherwise raises an error with the argument's name, the expected type and the actual
+one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PACKAGE = str(Path(__file__).parent.parent)
 
 @cache
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    """Return NumPy's type for arrays of a dtype of ours at the boundary of programs."""
+    """Return NumPy's type of a dtype, for arrays passed to and from programs."""
     if name != "bf16":
         return DTYPES[name].numpy
     try:
@@ -54,22 +54,22 @@ class Entry:
 
     signature: Signature
     callee: Callee | None = None
-    """What runs the program once its arguments fit; set after construction."""
+    """The program that is called once its arguments fit; set after construction."""
     noted: Callable[[], Sequence[int]] | None = None
-    """Returns the numbers of the guard that failed in the last call of this thread."""
+    """Returns the numbers recorded by the guard that failed last in this thread."""
     in_place: bool = False
-    """Whether a result may be given the very array that is an argument."""
+    """Whether a result may reuse the array of an argument."""
     device: Any = None
-    """What the program runs on, if that is not the host."""
+    """The device that the program runs on; None for the host."""
     _told: set[tuple[str, int, str, str]] = field(default_factory=set[tuple[str, int, str, str]])
 
     @property
     def name(self) -> str:
-        """The function that is called."""
+        """The name of the called function."""
         return self.signature.entry
 
     def miss(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Serve a call that the guards did not let pass."""
+        """Serve a call that the guards refused."""
         assert self.callee is not None
         site = _call_site()
         named = dict(kwargs)
@@ -91,10 +91,10 @@ class Entry:
     def update(
         self, args: Sequence[Any], donated: Collection[tuple[int, int]] = ()
     ) -> tuple[Array, ...]:
-        """Call so that arguments which results replace are changed; return all results.
+        """Call so that results overwrite the arguments that they replace; return all results.
 
-        Such an argument is worked on in its own memory where it lies as programs want it and
-        nothing else does there, and is copied before and after the run elsewhere.
+        Such an argument is updated in place if its layout fits the program and no other argument
+        overlaps it; otherwise it is copied before the run, and back after it.
 
         donated : pairs of a result and an argument that is not copied back
         """
@@ -127,7 +127,7 @@ class Entry:
         return f"argument '{name}' is passed twice, and the program changes it; pass a copy of one"
 
     def failed(self, code: int) -> NoReturn:
-        """Raise what an error number of the program means."""
+        """Raise the exception of a program's error number."""
         if (error := raised()) is not None:
             raise error
         if 0 <= code - FIRST < len(self.signature.guards):
@@ -136,7 +136,7 @@ class Entry:
         raise RuntimeError(f"{self.signature.entry} failed while running (error {code})")
 
     def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
-        """Return one value for each argument, from positions and names."""
+        """Return one value for each argument, from positional and keyword arguments."""
         names = [a.name for a in self.signature.arguments]
         name = self.signature.entry
         listed = f"({', '.join(names)})"
@@ -156,7 +156,7 @@ class Entry:
         return [bound[n] for n in names]
 
     def _fit(self, spec: Tensor, value: Any, site: tuple[str, int]) -> Array:
-        """Return ``value`` as the contiguous native array the program takes."""
+        """Return ``value`` as the contiguous native array that the program takes."""
         if type(value) is DeviceArray:
             return self._resident(spec, value)
         array = _as_array(spec, value)
@@ -177,7 +177,7 @@ class Entry:
         return np.array(array, dtype=want, order="C", copy=True, subok=False)
 
     def _resident(self, spec: Tensor, value: DeviceArray) -> Any:
-        """Return an array of the device that the program runs on, checked."""
+        """Return an array on the program's device after checking it."""
         self.check_place(spec, value)
         if value.dtype != numpy_dtype(spec.dtype) or not _shape_fits(spec, value):
             kind = ValueError if value.dtype == numpy_dtype(spec.dtype) else TypeError
@@ -186,7 +186,7 @@ class Entry:
         return value
 
     def check_place(self, spec: Tensor, value: DeviceArray) -> None:
-        """Refuse an array of another device than the one that the program runs on."""
+        """Refuse an array that is not on the program's device."""
         if value.device is self.device:
             return
         here = "the host" if self.device is None else str(self.device)
@@ -199,7 +199,7 @@ class Entry:
         )
 
     def _check_sizes(self, arrays: Sequence[Array]) -> None:
-        """Check what must hold of the `?` together."""
+        """Check the conditions on the `?`."""
         sizes = dynamic_sizes(self.signature, arrays)
         try:
             self._check_equal(arrays)
@@ -209,7 +209,7 @@ class Entry:
         check_all(self.signature.checks, sizes)
 
     def _check_equal(self, arrays: Sequence[Array]) -> None:
-        """Check the `?` that must agree."""
+        """Check the `?` that must be equal."""
         axes = [
             (spec.name, axis, array.shape[axis])
             for spec, array in zip(self.signature.arguments, arrays, strict=True)
@@ -271,7 +271,7 @@ def dynamic_sizes(signature: Signature, arguments: Sequence[Array]) -> list[int]
 
 
 def make_results(signature: Signature, sizes: Iterable[int]) -> tuple[Array, ...]:
-    """Return arrays for the results, ``sizes`` being every `?` of them, in order."""
+    """Allocate the results; ``sizes`` are all their `?`, in order."""
     return tuple(
         np.empty(shape, numpy_dtype(spec.dtype))
         for spec, shape in zip(signature.results, result_shapes(signature, sizes), strict=True)
@@ -279,7 +279,7 @@ def make_results(signature: Signature, sizes: Iterable[int]) -> tuple[Array, ...
 
 
 def result_shapes(signature: Signature, sizes: Iterable[int]) -> list[tuple[int, ...]]:
-    """Return the shapes of the results, ``sizes`` being every `?` of them, in order."""
+    """Return the shapes of the results; ``sizes`` are all their `?`, in order."""
     found = iter(sizes)
     shapes: list[tuple[int, ...]] = []
     for number, spec in enumerate(signature.results):
@@ -292,7 +292,7 @@ def result_shapes(signature: Signature, sizes: Iterable[int]) -> list[tuple[int,
 
 
 def _call_site() -> tuple[str, int]:
-    """Return file and line of the call into the program, outside this package."""
+    """Return file and line of the call site outside of this package."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame.f_code.co_filename.startswith(PACKAGE) and frame.f_back is not None:
         frame = frame.f_back
@@ -300,7 +300,7 @@ def _call_site() -> tuple[str, int]:
 
 
 def _shared(arrays: Sequence[Any]) -> set[int]:
-    """Return the numbers of contiguous arrays that have memory in common with another."""
+    """Return the numbers of contiguous arrays that overlap another."""
     resident = [id(a) for a in arrays if type(a) is DeviceArray]
     found = {n for n, a in enumerate(arrays) if resident.count(id(a)) > 1} if resident else set()
     begins = (
@@ -308,7 +308,7 @@ def _shared(arrays: Sequence[Any]) -> set[int]:
         for n, a in enumerate(arrays)
         if type(a) is not DeviceArray
     )
-    last, end = -1, 0  # the one of those before that reaches furthest
+    last, end = -1, 0  # the earlier array with the largest end
     for begin, bytes, number in sorted(each for each in begins if each[1]):
         if begin < end:
             found.update((last, number))
@@ -318,7 +318,7 @@ def _shared(arrays: Sequence[Any]) -> set[int]:
 
 
 def _as_array(spec: Tensor, value: Any) -> Array:
-    """Return ``value`` as an array, refusing what is only array-like."""
+    """Return ``value`` as an array; refuse values that are only array-like."""
     if isinstance(value, np.ndarray):
         if isinstance(value, np.ma.MaskedArray):
             raise TypeError(f"{_expected(spec)}, got a masked array; help: {spec.name}.filled(0)")
@@ -336,7 +336,7 @@ def _as_array(spec: Tensor, value: Any) -> Array:
 
 
 def _scalar(spec: Tensor, value: Any) -> Array:
-    """Return a Python number as a rank-0 array, where that keeps what kind of number it is."""
+    """Return a Python number as a rank-0 array if its kind fits the dtype."""
     kind = DTYPES[spec.dtype].kind
     want = numpy_dtype(spec.dtype)
     takes = {"bool": bool, "float": (float, int), "signed": int, "unsigned": int}[kind]
@@ -365,7 +365,7 @@ def _reason_to_copy(array: Array) -> str:
 
 
 def spell_array(array: Array) -> str:
-    """Spell the dtype and shape of an array the way error messages do.
+    """Spell the dtype and shape of an array as error messages do.
 
     >>> spell_array(np.zeros((4, 8)))
     'float64[4, 8]'

@@ -1,6 +1,6 @@
 """The C extension of this runtime: built once for this Python, then loaded from the cache.
 
-Where Python's or NumPy's headers are missing there is none, and `fallback` serves instead.
+Without Python's or NumPy's headers there is no extension, and `fallback` replaces it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ NAME = "stepwell_extension"
 
 
 class Callee(Protocol):
-    """A loaded program: call it with arrays, or `invoke` it with arrays known to fit."""
+    """A loaded program: call it with any arrays, or `invoke` it with arrays known to fit."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call with any arguments; what does not fit is converted or refused."""
+        """Call with any arguments; those that do not fit are converted or refused."""
         ...
 
     def invoke(self, arguments: tuple[Any, ...], outs: tuple[Any, ...] | None, /) -> Any:
-        """Call with arrays that fit; those of ``outs`` that are None are made."""
+        """Call with arrays that fit; ``outs`` that are None are allocated."""
         ...
 
 
@@ -59,24 +59,24 @@ class Dispatcher(Protocol):
         sizes: bytes | None = None,
         /,
     ) -> None:
-        """Try ``program`` after those added before, for calls like ``call``.
+        """Add ``program``, tried after those added before, for calls like ``call``.
 
-        call : the arguments given by name; for each argument where its first array stands and its
-            tree (trees.h); pairs of a place and an array for what is left to its default
-        tree : what the call returns
-        watch : what the program reads outside of its function (watch.h)
-        outside : how many arrays it takes from there; they are its last
-        sizes : the only sizes that each `?` of the others may have, as numbers of 64 bits
+        call : the names of keyword arguments; for each argument the number of its first array and
+            its tree (trees.h); pairs of a position and an array for arguments left to defaults
+        tree : the tree of the results
+        watch : the program's captured variables and globals (watch.h)
+        outside : the number of arrays taken from these; they come last
+        sizes : the only sizes that each `?` of the others may have, as 64-bit numbers
         """
         ...
 
     def clear(self) -> None:
-        """Forget every program that was added."""
+        """Remove all programs."""
         ...
 
 
 class Extension(Protocol):
-    """What extension.c offers."""
+    """The interface of extension.c."""
 
     Program: Callable[..., Callee]
     Dispatcher: Callable[[Callable[[tuple[Any, ...], dict[str, Any]], Any], bool], Dispatcher]
@@ -84,24 +84,24 @@ class Extension(Protocol):
     Watch: Callable[[tuple[Any, ...]], Any]
 
     def set_threads(self, count: int, /) -> None:
-        """Say how many threads programs may use."""
+        """Set the number of threads that programs may use."""
         ...
 
     def set_resident(self, kind: type[Any], dtype: str, shape: str, /) -> None:
-        """Say of what class arrays on devices are, and which slots have their dtype and shape."""
+        """Set the class of device arrays, and the slots of their dtype and shape."""
         ...
 
     def set_variable(self, kind: type[Any], array: str, /) -> None:
-        """Say of what class variables are, and what their slot is called that has the array."""
+        """Set the class of variables, and the name of the slot that has their array."""
         ...
 
     def fingerprint(self, buffer: Any, key: bytes, /) -> bytes:
-        """Return sums of a buffer's bytes, block by block, made with ``key``."""
+        """Return keyed checksums of a buffer's blocks."""
         ...
 
 
 def know_variables(kind: type[Any], array: str) -> None:
-    """Let the dispatcher know of what class variables are, and the slot of their array."""
+    """Set the class of variables and the slot of their array for the dispatcher."""
     _variables[:] = [kind, array]
     if _loaded:
         _loaded[0].set_variable(kind, array)
@@ -109,13 +109,13 @@ def know_variables(kind: type[Any], array: str) -> None:
 
 @cache
 def load_extension() -> Extension | None:
-    """Return the extension, built first where it is not yet; None where it cannot be."""
+    """Return the extension, building it if necessary; None if it cannot be built."""
     with _LOADING:
         return _load()
 
 
 def prepare() -> bool:
-    """Begin to build the extension beside other work; return whether it was not there yet."""
+    """Begin to build the extension in a thread; return whether it was missing."""
     if _loaded or not _has_headers() or disk_cache().find("extension", _key()) is not None:
         return False
     threading.Thread(target=_build_quietly, name="stepwell-extension", daemon=True).start()
@@ -123,7 +123,7 @@ def prepare() -> bool:
 
 
 def extension_by_now() -> Extension | None:
-    """Return the extension if it need not be waited for."""
+    """Return the extension if it is already built."""
     if _loaded:
         return _loaded[0]
     if not _has_headers() or disk_cache().find("extension", _key()) is None:
@@ -132,7 +132,7 @@ def extension_by_now() -> Extension | None:
 
 
 def _build_quietly() -> None:
-    """Build the extension; whoever needs it later meets what went wrong."""
+    """Build the extension; errors are raised again at the next use."""
     with suppress(Exception):
         load_extension()
 
@@ -140,11 +140,11 @@ def _build_quietly() -> None:
 _LOADING = threading.Lock()
 _loaded: list[Extension] = []
 _variables: list[Any] = []
-"""The class of variables and the slot of their array, once they are known."""
+"""The class of variables and the slot of their array, once set."""
 
 
 FLAGS = ("-O1", "-DNDEBUG", "-pthread")
-"""-O2 takes as long again; without NDEBUG each look into a tuple asserts that it is one."""
+"""-O2 takes twice as long; without NDEBUG each tuple access asserts the type."""
 
 
 def _load() -> Extension | None:

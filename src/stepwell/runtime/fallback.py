@@ -1,4 +1,4 @@
-"""Calls through ctypes, for a Python whose headers are missing: slower, otherwise the same."""
+"""Calls through ctypes if Python's headers are missing: slower, otherwise the same."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _serial(_: Any, body: Any, ctx: Any, n: int, __: int) -> None:
 
 @cache
 def _runtime() -> int:
-    """Return the address of a `struct sw_runtime`: the thread pool, or none without a compiler."""
+    """Return the address of a `struct sw_runtime`: the thread pool; serial without compiler."""
 
     def build(folder: Path) -> None:
         find_compiler().build_library(HERE / "pool.c", folder / "pool.so", ["-pthread"])
@@ -60,13 +60,13 @@ _SERIAL = _Runtime(_Parallel(_serial), 1)
 
 @cache
 def _limited(threads: int) -> _Runtime:
-    """Return a `struct sw_runtime` of the pool, of which at most so many threads are used."""
+    """Return a `struct sw_runtime` of the pool with a limit on the number of threads."""
     shared = _Runtime.from_address(_runtime())
     return _Runtime(shared.parallel, min(threads, shared.threads))
 
 
 class CtypesProgram:
-    """What `Program` of the extension is, in Python."""
+    """A Python implementation of the extension's `Program`."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class CtypesProgram:
         return self.entry.miss(args, kwargs)
 
     def invoke(self, arguments: tuple[Array, ...], outs: tuple[Array | None, ...] | None) -> Any:
-        """Call with arrays that fit; those of ``outs`` that are None are made."""
+        """Call with arrays that fit; ``outs`` that are None are allocated."""
         signature = self.entry.signature
         dims = (ctypes.c_int64 * (signature.dynamic + 1))(*dynamic_sizes(signature, arguments))
         given = outs or (None,) * len(signature.results)
@@ -116,7 +116,7 @@ class CtypesProgram:
 
 
 class PythonDispatcher:
-    """What `Dispatcher` of the extension is, in Python: every call is a miss."""
+    """A Python implementation of the extension's `Dispatcher`: every call is a miss."""
 
     def __init__(
         self, miss: Callable[[tuple[Any, ...], dict[str, Any]], Any], takes_out: bool = True
@@ -134,7 +134,7 @@ class PythonDispatcher:
         sizes: bytes | None = None,
         /,
     ) -> None:
-        """Do nothing: taking a call apart in Python is what `miss` does."""
+        """Do nothing: in Python only `miss` matches calls."""
 
     def clear(self) -> None:
         """Do nothing."""

@@ -1,4 +1,4 @@
-"""What this machine can do at most: measured once by limits.c, then kept in the cache."""
+"""The peak rates of this machine: measured once by limits.c, then kept in the cache."""
 
 from __future__ import annotations
 
@@ -18,47 +18,47 @@ from stepwell.runtime.toolchain import find_compiler
 
 SOURCE = Path(__file__).with_name("limits.c")
 FMA, READ, COPY, TRIAD, WRITE = range(5)
-"""What limits.c can be asked for."""
+"""The kinds of measurements of limits.c."""
 
 MEMORY = 256 << 20
-"""Bytes of arrays that no cache holds."""
+"""Bytes of arrays larger than any cache."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Rates of so many threads together: 1e9 operations a second, and 1e9 bytes a second."""
+    """Rates of all threads together: 1e9 operations a second, and 1e9 bytes a second."""
 
     threads: int
     fma: float
-    """Operations on f32, a fused multiply-add being two."""
+    """f32 operations; a fused multiply-add counts as two."""
     read_l2: float
-    """Reading what lies in the cores' second caches."""
+    """Reads from the cores' second caches."""
     read_l3: float
     read: float
-    """Reading memory."""
+    """Reads from memory."""
     copy: float
     triad: float
-    """Reading two arrays and writing a third."""
+    """Reads of two arrays and writes of a third."""
     l2: int
-    """Bytes of the second caches of all these threads."""
+    """Bytes of the second caches of all threads."""
     l3: int
 
     def bandwidth(self, bytes: int) -> float:
-        """Return how fast ``bytes`` can be read or written again and again."""
+        """Return the rate of reading or writing ``bytes`` bytes repeatedly."""
         if bytes <= self.l2:
             return max(self.read_l2, self.read)
         memory = max(self.read, self.copy, self.triad)
         return max(self.read_l3, memory) if bytes <= self.l3 else memory
 
     def seconds(self, flops: float, bytes: int, bits: int = 32) -> float:
-        """Return the least time for ``flops`` on floats of so many bits that touch ``bytes``."""
+        """Return the minimum time of ``flops`` on ``bits``-bit floats that access ``bytes``."""
         peak = self.fma * min(1.0, 32 / bits)
         return max(flops / (peak * 1e9), bytes / (self.bandwidth(bytes) * 1e9))
 
 
 @cache
 def machine_limits(threads: int) -> Limits:
-    """Return the limits of this machine as far as known, measured first where they are not."""
+    """Return the cached limits of this machine, measured if they are missing."""
     try:
         return Limits(**json.loads(_notes(threads).read_text()))
     except (OSError, ValueError, TypeError):
@@ -66,7 +66,7 @@ def machine_limits(threads: int) -> Limits:
 
 
 def measure_again(threads: int) -> Limits:
-    """Measure, and return the greatest rates ever seen here: load only makes them smaller."""
+    """Measure, and return the highest rates ever measured here: load only lowers them."""
     found, notes = measure_limits(threads), _notes(threads)
     try:
         known = Limits(**json.loads(notes.read_text()))
@@ -74,7 +74,7 @@ def measure_again(threads: int) -> Limits:
         found = Limits(**greatest)
     except (OSError, ValueError, TypeError):
         pass
-    with suppress(OSError):  # not keeping them is no harm
+    with suppress(OSError):  # without the file they are only measured again
         make_private(notes.parent)
         partly = notes.with_suffix(f".{os.getpid()}")
         partly.write_text(json.dumps(asdict(found), indent=1) + "\n")
@@ -83,7 +83,7 @@ def measure_again(threads: int) -> Limits:
 
 
 def _notes(threads: int) -> Path:
-    """Return where what was measured is kept."""
+    """Return the file of the measurements."""
     machine = this_machine()
     about = str((machine.l2, machine.l3, threads))
     key = digest(SOURCE.read_bytes(), machine.features, about)
@@ -91,7 +91,7 @@ def _notes(threads: int) -> Path:
 
 
 def measure_limits(threads: int) -> Limits:
-    """Measure for a second or two; what else runs on the machine makes the result too low."""
+    """Measure for a second or two; other processes lower the result."""
     machine, limit = this_machine(), limit_function()
     l2, l3 = machine.l2 * threads, machine.l3
 
@@ -118,7 +118,7 @@ def limit_function() -> Callable[[int, int, int], float]:
 
 @cache
 def limits_code() -> ctypes.CDLL:
-    """Return what limits.c defines, built where it is not yet."""
+    """Return the functions of limits.c, built if necessary."""
     code = ctypes.CDLL(str(limits_library()))
     number, bytes = ctypes.c_int, ctypes.c_int64
     code.sw_limit.argtypes = [number, number, bytes]
@@ -131,7 +131,7 @@ def limits_code() -> ctypes.CDLL:
 
 
 def limits_library() -> Path:
-    """Return limits.c as a library, built where it is not yet."""
+    """Return limits.c as a library, built if necessary."""
     compiler = find_compiler()
     flags = [*(f for f in compiler.optional if f != "-nostdlib"), "-O3", "-pthread"]
 

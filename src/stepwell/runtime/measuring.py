@@ -1,8 +1,8 @@
-"""What a processor does not tell is measured: once, in a second at most, then kept in the cache.
+"""Measure the machine figures that cannot be read: at most a second, then kept in the cache.
 
-Figures are rounded to eighths of an octave, and a later measurement takes the place of a kept
-figure only where it is better by more than noise. No compile asks for them: `this_machine` assumes
-what it cannot read, so that a program is the same however busy the machine was.
+Figures are rounded to eighths of an octave, and a new measurement replaces a kept figure only if it
+is better by more than noise. Compiling never measures: `this_machine` assumes what it cannot read,
+so that a compiled program does not depend on the load of the machine.
 """
 
 from __future__ import annotations
@@ -32,35 +32,35 @@ from stepwell.runtime.private import make_private
 LOG = logging.getLogger("stepwell")
 FORMAT = 1
 BUDGET = 0.7
-"""Seconds after which nothing further is begun to be measured, so that it takes one at most."""
+"""Seconds after which no further measurement begins, so that all take at most a second."""
 STEPS = 8
-"""Steps in an octave that figures are rounded to: 9 % each."""
+"""Steps per octave to which figures are rounded: 9 % each."""
 NOISE = 2
-"""A figure measured again that is better by no more steps than these is noise."""
+"""Number of steps within which an improvement of a measured figure counts as noise."""
 M = 1 << 20
 LEAST, MOST = 64 * M, 256 * M
-"""Bytes that memory is measured by: no cache of a few cores holds the least, and more than the most
-takes too long to be filled."""
+"""Bounds in bytes of the array for memory rates: the lower exceeds the caches of a few cores, and
+an array above the upper takes too long to fill."""
 LANES = {"avx512f": 16, "avx2": 8}
-"""Elements of f32 in the vectors that limits.c computes with; else 4."""
+"""The f32 lanes of the vectors in limits.c by instruction set; 4 for others."""
 
 
 Task: TypeAlias = tuple[tuple[str, ...], Callable[[], tuple[float, ...]]]
 CORE = ("clock", "fma_ports", "fma_latency")
 COUNTED = ("fma_ports", "fma_latency")
-"""What is counted, not rounded to steps."""
+"""Figures that are counts and not rounded to steps."""
 TIMES = ("fma_latency", "launch", "wake")
-"""Of what less is better."""
+"""Figures for which smaller is better."""
 _STREAMS = ("l1_rate", "l2_rate", "l3_rate", "memory_rate", "memory_write")
 MEASURED = (*CORE, *_STREAMS, *(f"{name}_all" for name in _STREAMS), "launch", "wake")
-"""The properties that are measured."""
+"""The measured properties."""
 
 
 class Stream(NamedTuple):
-    """An array that is read or written again and again.
+    """An array that is read or written repeatedly.
 
-    each : by how much it is longer for all cores: each has a cache of its own, or all share one
-    moved : bytes between two looks at the clock, or what it takes to move the array once
+    each : the factor of its size for all cores, if each core has its own cache; 1 if it is shared
+    moved : bytes between two readings of the clock, or the cost of moving the array once
     """
 
     name: str
@@ -72,7 +72,7 @@ class Stream(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What lies in the cache, and whether others used the machine when it was measured."""
+    """The cached measurements, and whether the machine was busy during them."""
 
     busy: bool = False
     measured: Mapping[str, int] = {}
@@ -80,9 +80,9 @@ class Kept(NamedTuple):
 
 @cache
 def measured() -> Mapping[str, int]:
-    """Return what was measured of this machine, by property, measured now where it was not yet.
+    """Return the measured properties of this machine; measure them if they are not cached.
 
-    raises CompileError : there is no C compiler to measure with
+    raises CompileError : there is no C compiler to build the measuring code
     """
     machine = this_machine()
     kept = read_kept(place_of(machine))
@@ -92,15 +92,15 @@ def measured() -> Mapping[str, int]:
 
 
 def measured_machine() -> Machine:
-    """Return this machine with what was measured of it in place of what is assumed."""
+    """Return this machine with the measured properties in place of the assumed ones."""
     return replace(this_machine(), **measured())
 
 
 def measure_again(machine: Machine) -> Mapping[str, int]:
-    """Measure, and keep the best of what is found and what was kept.
+    """Measure, and keep the better of the new and the kept figures.
 
-    A figure that there was no time for stays as it was kept, or is assumed. Where others were using
-    the machine, it will be measured again the next time that somebody asks.
+    A figure that there was no time for keeps its old value, or is assumed. Figures of a busy
+    machine are measured again at the next request.
     """
     place = place_of(machine)
     kept = read_kept(place)
@@ -111,20 +111,20 @@ def measure_again(machine: Machine) -> Mapping[str, int]:
     try:
         make_private(place.parent)
         write_whole(place, text)
-    except OSError as error:  # it is measured again by the next process
+    except OSError as error:  # the next process measures again
         LOG.info("nothing kept at %s: %s", place, error.strerror or error)
     return found
 
 
 def place_of(machine: Machine) -> Path:
-    """Return where it is kept: a file for each processor and number of threads."""
+    """Return the file of the figures, one for each processor and number of threads."""
     caches = str((machine.l1, machine.l2, machine.l3, machine.threads, machine.cores))
     key = digest(SOURCE.read_bytes(), Path(__file__).read_bytes(), machine.features, caches)
     return cache_root() / "machine" / f"{key}.json"
 
 
 def is_busy(machine: Machine) -> bool:
-    """Whether others use so much of the machine that measuring tells little."""
+    """Whether other processes load the machine too much for measurements."""
     try:
         return os.getloadavg()[0] > machine.cores / 2
     except OSError:
@@ -132,7 +132,7 @@ def is_busy(machine: Machine) -> bool:
 
 
 def read_kept(place: Path) -> Kept:
-    """Return what is kept in a file; nothing where there is none, or it is damaged."""
+    """Return the contents of a file; empty if it is missing or damaged."""
     readers = {"format": whole(FORMAT, FORMAT), "busy": flag, "measured": _figures}
     try:
         found = fields(readers)(parsed(place.read_text(encoding="utf-8")), "")
@@ -153,10 +153,10 @@ def _figures(value: Any, place: str) -> dict[str, int]:
 
 
 def settled(found: Mapping[str, float], kept: Mapping[str, int]) -> dict[str, int]:
-    """Return figures in steps; one that is kept stays unless the new is better by more than noise.
+    """Return figures in steps; a kept one stays unless the new one is better by more than noise.
 
-    What else runs on the machine makes rates smaller and times longer, so the best ever seen is
-    nearest to the machine.
+    Load of other processes lowers rates and raises times, so the best figure ever measured is the
+    closest to the machine's.
 
     >>> settled({"l2_rate": 118_000.0, "clock": 4100.0}, {"clock": 3756})
     {'clock': 3756, 'l2_rate': 120194}
@@ -171,21 +171,21 @@ def settled(found: Mapping[str, float], kept: Mapping[str, int]) -> dict[str, in
 
 
 def _stays(name: str, found: Mapping[str, int], kept: Mapping[str, int]) -> bool:
-    """Whether a kept figure is as good as a new one, but for noise."""
+    """Whether a kept figure equals or exceeds a new one, within noise."""
     gain = log2(found[name] / kept[name]) * STEPS
     return (-gain if name in TIMES else gain) <= NOISE + 0.5
 
 
 def rounded(name: str, value: float) -> int:
-    """Return a figure in steps, except for cycles and ports, which are whole numbers anyway."""
+    """Return a figure in steps; cycles and ports are rounded to whole numbers instead."""
     if name in COUNTED:
         return max(round(value), 1)
     return max(round(2 ** (round(log2(max(value, 1)) * STEPS) / STEPS)), 1)
 
 
 def measure(machine: Machine) -> dict[str, float]:
-    """Measure one thing after the other, as long as there is time."""
-    code = limits_code()  # built before time counts
+    """Measure one task after another while there is time."""
+    code = limits_code()  # built before the clock starts
     until = perf_counter() + BUDGET
     found: dict[str, float] = {}
     for names, task in tasks(machine, code):
@@ -201,9 +201,9 @@ def measure(machine: Machine) -> dict[str, float]:
 
 
 def tasks(machine: Machine, code: CDLL) -> Iterator[Task]:
-    """Yield what can be measured, what is wanted most first: properties, and what measures them.
+    """Yield the properties to measure and the functions that measure them, most wanted first.
 
-    Ports and latency of a processor that is written down are known better than they are measured.
+    For a known processor, the ports and the latency in its file are better than a measurement.
     """
     if fitting(host_facts().identity) is None:
         yield CORE, partial(_core, machine, code)
@@ -228,7 +228,7 @@ def tasks(machine: Machine, code: CDLL) -> Iterator[Task]:
 
 
 def _core(machine: Machine, code: CDLL) -> tuple[float, ...]:
-    """Return MHz, multiply-adds a cycle as wide as the unit, and cycles that one takes."""
+    """Return MHz, full-width multiply-adds per cycle, and the latency of one in cycles."""
     clock = code.sw_clock()
     elements = min(machine.unit_bits // 32, lanes(machine))
     operations = code.sw_rate(FMA, 1, 0, 4, 0) / clock  # a cycle; a multiply-add is two of each
@@ -236,7 +236,7 @@ def _core(machine: Machine, code: CDLL) -> tuple[float, ...]:
 
 
 def _rates(code: CDLL, stream: Stream, cores: int) -> tuple[float, ...]:
-    """Return 10^6 bytes a second of one core and of all."""
+    """Return the rates of one core and of all cores in 10^6 bytes a second."""
     how = stream.rounds, stream.moved
     one = code.sw_rate(stream.kind, 1, stream.bytes, *how)
     bytes = stream.bytes * stream.each
@@ -245,5 +245,5 @@ def _rates(code: CDLL, stream: Stream, cores: int) -> tuple[float, ...]:
 
 
 def lanes(machine: Machine) -> int:
-    """Return how many elements of f32 the vectors have that limits.c computes with."""
+    """Return the number of f32 lanes of the vectors in limits.c."""
     return next((count for name, count in LANES.items() if machine.has(name)), 4)

@@ -1,8 +1,8 @@
-"""Folders that nobody else can write: what is loaded and run must not come from anybody else.
+"""Folders that only this user can write: code that is loaded must not come from other users.
 
-Trusted is a folder that belongs to this user or the system, as do all folders and links on the way
-to it, none of them being open to others. A folder as /tmp, in which nobody removes what others
-made, may be on the way.
+A folder is trusted if it, and all folders and links on the path to it, belong to this user or the
+system and are not writable by others. A sticky folder such as /tmp, where only owners delete
+entries, may be on the path.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pathlib import Path
 
 MODE = 0o700
 LINKS = 40
-"""Links that may be followed on the way, as the system itself has it."""
+"""Maximum number of links followed on the path, as in Linux."""
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and those above it, for this user alone; OSError where that cannot be."""
+    """Create a folder and its missing parents for this user only; OSError if that fails."""
     if folder.is_dir():
         return
     make_private(folder.parent)
@@ -27,9 +27,9 @@ def make_private(folder: Path) -> None:
 
 
 def why_shared(folder: Path) -> str:
-    """Return why others could change what is in ``folder``, "" where nobody else can.
+    """Return why others could change the contents of ``folder``, "" if they cannot.
 
-    What is not there yet cannot be changed either. OSError where the way there leads nowhere.
+    A folder that does not exist yet is safe if the path is. OSError if the path is invalid.
     """
     last = os.path.realpath(folder)
     for place, status in _way(folder):
@@ -40,13 +40,13 @@ def why_shared(folder: Path) -> str:
 
 
 def is_own_file(path: Path) -> bool:
-    """Whether there is a plain file, and no link to one, that nobody else can write."""
+    """Whether this is a plain file, not a link, that only this user can write."""
     status = os.lstat(path)
     return stat.S_ISREG(status.st_mode) and not _why_open(status, is_last=True)
 
 
 def is_own_entry(folder: Path) -> bool:
-    """Whether there is a folder of plain files that, as itself, nobody else can write."""
+    """Whether this is a folder of plain files, not a link, that only this user can write."""
     status = os.lstat(folder)
     if not stat.S_ISDIR(status.st_mode) or _why_open(status, is_last=True):
         return False
@@ -62,7 +62,7 @@ def is_own_entry(folder: Path) -> bool:
 
 
 def _way(folder: Path) -> list[tuple[str, os.stat_result]]:
-    """Return each folder and link on the way, from the root on, as far as there are any."""
+    """Return the existing folders and links on the path, from the root on."""
     at = os.path.abspath(os.sep)
     found = [(at, os.lstat(at))]
     left = list(reversed(Path(os.path.abspath(folder)).parts[1:]))
@@ -90,11 +90,11 @@ def _way(folder: Path) -> list[tuple[str, os.stat_result]]:
 
 
 def _why_open(status: os.stat_result, is_last: bool) -> str:
-    """Return why others could change a folder or link, or put something in its place."""
+    """Return why others could change or replace a folder or link."""
     if status.st_uid not in _own():
         return f"belongs to another user (number {status.st_uid})"
     if stat.S_ISLNK(status.st_mode):
-        return ""  # a link is changed by who may write its folder
+        return ""  # replacing a link needs write access to its folder
     mode = stat.S_IMODE(status.st_mode)
     if mode & stat.S_ISVTX and not is_last:
         return ""
@@ -107,15 +107,14 @@ def _why_open(status: os.stat_result, is_last: bool) -> str:
 
 @cache
 def _own() -> frozenset[int]:
-    """Return the numbers of this user and of the system's.
+    """Return the user ids of this user and of the system.
 
-    Where this process is in a container that does not know the system's user, its files seem to
-    belong to nobody.
+    In a container without the system's user id, the system's files appear to belong to nobody.
     """
     known = {0, os.geteuid()}
     try:
         maps = Path("/proc/self/uid_map").read_text().split()
-        outside = maps[1::3]  # of each three numbers: first here, first outside, how many
+        outside = maps[1::3]  # triples: first id inside, first id outside, count
         if outside and "0" not in outside:
             known.add(int(Path("/proc/sys/kernel/overflowuid").read_text()))
     except (OSError, ValueError):
@@ -125,7 +124,7 @@ def _own() -> frozenset[int]:
 
 @cache
 def _is_own_group(number: int) -> bool:
-    """Whether a group has this user alone, as many systems make one for each."""
+    """Whether a group has only this user, as many systems create for each user."""
     if os.geteuid() == 0 and number == 0:
         return True
     try:

@@ -1,7 +1,7 @@
-"""Where the time of a program goes: each launch of a kernel, timed in the program itself.
+"""Profile a program: every launch of a kernel, timed in the program itself.
 
-The program is compiled once more from its own text, in which every launch is then between two
-looks at the clock; a program that is not profiled pays nothing.
+The program is compiled again from its own text with a clock reading before and after every launch;
+programs that are not profiled pay nothing.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from stepwell.runtime.toolchain import Compiler, ToolchainError, find_compiler
 
 RECORDER = Path(__file__).with_name("recorder.c")
 TINY = 512
-"""Bytes of a copy that takes no longer than a look at the clock: it is counted, not timed."""
+"""Bytes up to which a copy is shorter than a clock reading: it is counted instead of timed."""
 COUNTED = 1 << 12
-"""Copies that recorder.c counts apart."""
+"""The number of copies that recorder.c counts separately."""
 MAX_SECONDS = 1.0
-"""After this many seconds of calls no more are made: the medians are stable."""
+"""Seconds after which no further calls are made: the medians are stable."""
 FEWEST, MOST = 5, 1000
 
 _KERNEL = re.compile(
@@ -53,13 +53,13 @@ _FUNCTION = re.compile(r"^/\* function ", re.MULTILINE)
 
 @dataclass(frozen=True)
 class KernelTime:
-    """One kernel in a call of the program: how often it ran, and how long all of that took."""
+    """A kernel's number of launches in one call of the program, and their total time."""
 
     kernel: Kernel
     calls: int
     seconds: float
     least: float | None
-    """Seconds at the machine's limit, where it is known what the kernel does."""
+    """Seconds at the machine's limit, if the kernel's cost is known."""
 
     @property
     def flops(self) -> float | None:
@@ -73,7 +73,7 @@ class KernelTime:
 
     @property
     def of_limit(self) -> float | None:
-        """The part of the machine's limit that is reached."""
+        """The fraction of the machine's limit that is reached."""
         return self.least / self.seconds if self.least is not None and self.seconds else None
 
     def _rate(self, each: int | None) -> float | None:
@@ -84,43 +84,43 @@ class KernelTime:
 
 @dataclass(frozen=True)
 class Profile:
-    """Where the time of a call goes. Prints as a table; `trace` is for Perfetto."""
+    """The times of one call. Prints as a table; `trace` is for Perfetto."""
 
     signature: Signature
     threads: int
     calls: int
-    """How many calls were timed; what follows is their median."""
+    """The number of timed calls; the other fields are their median."""
     seconds: float
     plain: float
-    """Seconds of a call of the program as it is, without clocks in it."""
+    """Seconds of a call of the original program, without clock readings."""
     kernels: tuple[KernelTime, ...]
     limits: Limits
     begin: int
     launches: NDArray[Any]
-    """Of one call, the median one: begin and end in nanoseconds, kernel or copy, thread."""
+    """Of the median call: begin and end in nanoseconds, kernel or copy, thread."""
     copies: tuple[KernelTime, ...] = ()
-    """What the program copies between its kernels, from one place of memory to another."""
+    """The copies between kernels that ran."""
     places: tuple[Kernel, ...] = ()
-    """All copies that the program has."""
+    """All copies in the program's text."""
     inside: float = 0.0
-    """Seconds from the first launch or copy of a call to the end of the last."""
+    """Seconds from the first launch or copy of a call to the end of the last one."""
     where: str = ""
-    """What it ran on, if that is not the host."""
+    """The device that it ran on, if it is not the host."""
 
     @property
     def outside(self) -> float:
-        """Seconds of a call that no kernel ran."""
+        """Seconds of a call in which no kernel ran."""
         return max(self.seconds - sum(k.seconds for k in self.kernels), 0.0)
 
     @property
     def between(self) -> float:
-        """Seconds between launches and copies: loops, branches and checks of the program."""
+        """Seconds between launches and copies: the program's loops, branches and checks."""
         busy = sum(k.seconds for k in (*self.kernels, *self.copies))
         return max(self.inside - busy, 0.0)
 
     @property
     def call(self) -> float:
-        """Seconds before and after all that: arguments are looked at, results are made."""
+        """Seconds before the first and after the last launch: arguments checked, results made."""
         return max(self.seconds - self.inside, 0.0)
 
     def __str__(self) -> str:
@@ -146,9 +146,9 @@ class Profile:
 def profile(
     program: Program, arguments: Sequence[Any], repeat: int = 0, updating: bool = False
 ) -> Profile:
-    """Call a program ``repeat`` times, or for a second, and say where the time went.
+    """Call a program ``repeat`` times, or for a second, and return the times.
 
-    updating : whether arguments that results replace are changed, as under `sw.jit`
+    updating : whether results overwrite the arguments they replace, as under `sw.jit`
     """
     if repeat < 0:
         raise ValueError(f"repeat must be 0 or more, got {repeat}")
@@ -172,7 +172,7 @@ def profile(
     sizes = signature.sizes([np.shape(argument) for argument in arguments])
     kernels = dict(enumerate(kernel.in_call(sizes) for kernel in signature.kernels))
     times = _times(kernels, runs, limits)
-    if any((each.of_limit or 0) > 1 for each in times):  # it was measured on a busy machine
+    if any((each.of_limit or 0) > 1 for each in times):  # the limits are from a busy machine
         limits = timed.limits(again=True)
         times = _times(kernels, runs, limits)
     copies = dict(enumerate(timed.copies, len(kernels)))
@@ -194,7 +194,7 @@ def profile(
 
 
 class TimedC:
-    """A program of C, compiled with clocks in it."""
+    """A C program compiled with clock readings."""
 
     where = ""
 
@@ -222,19 +222,19 @@ class TimedC:
         self.library = library
 
     def plain(self, arguments: Sequence[Any]) -> None:
-        """Call the program as it is."""
+        """Call the original program."""
         self._plain(arguments)
 
     def call(self, arguments: Sequence[Any]) -> None:
-        """Call the program with clocks."""
+        """Call the program with clock readings."""
         self._call(arguments)
 
     def limits(self, again: bool = False) -> Limits:
-        """Return what this machine can do at most."""
+        """Return the measured limits of this machine."""
         return measure_again(self._threads) if again else machine_limits(self._threads)
 
     def run(self, arguments: Sequence[Any]) -> Run:
-        """Call once."""
+        """Make one call and return its records."""
         ctypes.memset(self.count.ctypes.data, 0, 8)
         ctypes.memset(self.counts.ctypes.data, 0, 8 * COUNTED)
         begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
@@ -245,9 +245,9 @@ class TimedC:
 
 
 def instrumented(source: str, kernels: Sequence[Kernel]) -> tuple[str, tuple[Kernel, ...]]:
-    """Return a program's text with every launch between two looks at the clock, and its copies.
+    """Return a program's text with clock readings around every launch, and its copies.
 
-    Copies have the numbers after those of the kernels.
+    Copies are numbered after the kernels.
     """
     numbers = {titled(kernel.name): k for k, kernel in enumerate(kernels)}
     parts: list[str] = []
@@ -258,7 +258,7 @@ def instrumented(source: str, kernels: Sequence[Kernel]) -> tuple[str, tuple[Ker
         if not parts:
             parts += [source[: found.start()], RECORDER.read_text(), "\n"]
             done = found.start()
-        # a macro does not expand in itself, so it can have the name of what it wraps
+        # a macro does not expand in its own body, so it can have the name of the function it wraps
         function = found["function"]
         timed = f"{{ const int64_t sw_begin = sw_stamp(); {function}(__VA_ARGS__); "
         wrapped = f"#define {function}(...) do {timed}sw_note({number}, sw_begin); }} while (0)\n"
@@ -274,12 +274,12 @@ def instrumented(source: str, kernels: Sequence[Kernel]) -> tuple[str, tuple[Ker
 
 
 def copies_of(source: str, kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
-    """Return what a program of C copies between its kernels, each place once."""
+    """Return the distinct copies between the kernels of a C program."""
     return instrumented(source, kernels)[1]
 
 
 def _copies_timed(host: str, first: int) -> tuple[str, tuple[Kernel, ...]]:
-    """Return the functions that launch kernels with their copies timed, and those copies."""
+    """Return the functions that launch kernels, with their copies timed, and those copies."""
     copies: dict[Kernel, int] = {}
 
     def timed(found: re.Match[str]) -> str:
@@ -298,7 +298,7 @@ def _copies_timed(host: str, first: int) -> tuple[str, tuple[Kernel, ...]]:
 
 
 def _compiler() -> Compiler:
-    """Return a compiler, or say what one is needed for: saved programs run without."""
+    """Return a compiler, or raise an error with its purpose: saved programs run without one."""
     try:
         return find_compiler()
     except ToolchainError as error:
@@ -320,7 +320,7 @@ def _seconds(call: Any, arguments: Sequence[Any]) -> float:
 
 
 def _times(kernels: Mapping[int, Kernel], runs: Sequence[Run], limits: Limits) -> list[KernelTime]:
-    """Return those that ran, of kernels or copies by their numbers."""
+    """Return the kernels or copies that ran, with their times."""
     found: list[KernelTime] = []
     for number, kernel in kernels.items():
         chosen = [run.launches[run.launches["kernel"] == number] for run in runs]
@@ -331,7 +331,7 @@ def _times(kernels: Mapping[int, Kernel], runs: Sequence[Run], limits: Limits) -
 
 
 def _counted(copies: Sequence[Kernel], counts: NDArray[Any]) -> Iterator[KernelTime]:
-    """Yield the copies that were counted; their time is part of what is between launches."""
+    """Yield the copies that were only counted; their time belongs to that between launches."""
     for copy, calls in zip(copies, counts.tolist(), strict=True):
         if calls:
             yield KernelTime(copy, calls, 0.0, None)
@@ -344,7 +344,7 @@ def _least(kernel: Kernel, calls: int, limits: Limits) -> float | None:
 
 
 def table(profile: Profile) -> str:
-    """Return a profile as a table for people."""
+    """Return a profile as a table."""
     head = ("kernel", "calls", "time", "share", "GFLOP/s", "GB/s", "of limit", "from")
     rows = [head, *(_row(each, profile, quoted(each.kernel.name)) for each in profile.kernels)]
     rows.append(_rest("outside of kernels", profile.outside, profile))
@@ -408,7 +408,7 @@ def _number(value: float | None, form: str) -> str:
 
 
 def spans(lines: Sequence[str]) -> str:
-    """Spell source lines, those that follow each other as one span.
+    """Spell source lines, with consecutive lines as a range.
 
     >>> spans(("a.py:3", "a.py:4", "a.py:5", "a.py:9", "b.py:1"))
     'a.py:3-5, 9, b.py:1'

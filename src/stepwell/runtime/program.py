@@ -1,8 +1,8 @@
 """A program on disk: program.c, .h, .so and .json, or program.cl and .json, and constants.bin.
 
-A program of C is loaded from program.so as program.json describes it; its text and header are for
-people. One of OpenCL is built from its text for the device it is loaded on. In a saved program the
-description has the digests of all other files and one of itself: it is loaded whole or not at all.
+A C program is loaded from program.so as program.json describes it; its source and header are for
+people. An OpenCL program is built from its source for the device that it is loaded on. The
+description of a saved program has the digests of all files and of itself: all load, or none does.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from stepwell.runtime.sums import digest_of
 LOG = logging.getLogger("stepwell")
 SOURCE, HEADER, LIBRARY, DESCRIPTION = "program.c", "program.h", "program.so", "program.json"
 MAX_DESCRIPTION_BYTES = 1 << 28
-"""A description of more bytes is refused: anybody could have written it."""
+"""Descriptions of more bytes are refused: the file may come from anybody."""
 
 _loaded: dict[Path, list[int]] = {}
-"""Which files, by their numbers, were libraries at a path."""
+"""The inodes of the libraries loaded from each path."""
 _LOADING = threading.Lock()
 _INSTRUCTIONS = re.compile(r"avx|fma|sse|bmi|f16c|amx|sve|asimd|popcnt|abm|adx|vaes|gfni")
 
@@ -64,27 +64,27 @@ class Program:
     call: Callee
     target: Target
     digests: Digests | None = None
-    """Of its files, where it was loaded from a saved program."""
+    """The digests of its files, if it was loaded from a saved program."""
     threads: int | None = None
-    """How many threads it uses at most; None for all there are."""
+    """The maximum number of threads; None for no limit."""
     device: Any = None
-    """What it runs on, if that is not the host."""
+    """The device that it runs on; None for the host."""
 
     @cached_property
     def updating(self) -> Entry:
-        """What calls it so that arguments which results replace are changed."""
+        """An entry that writes results into the arguments that they replace."""
         in_place = self.target.in_place
         return Entry(self.signature, self.call, in_place=in_place, device=self.device)
 
     @property
     def dispatched(self) -> bool:
-        """Whether a dispatcher may call it: it has guards in C."""
+        """Whether a dispatcher can call it: it has guards in C."""
         extension = load_extension()
         return extension is not None and type(self.call) is extension.Program
 
     @property
     def source(self) -> str:
-        """Return the text of the program in its target's language."""
+        """The source of the program in its target's language."""
         name = self.target.source
         if self.digests is not None:
             _check_file(self.folder, name, self.digests)
@@ -94,14 +94,14 @@ class Program:
             raise broken(self.folder, f"there is no {name} in it") from None
 
     def save(self, path: Path) -> None:
-        """Write all that `load` needs into the folder ``path``, in place of what was saved there.
+        """Write all that `load` needs into the folder ``path``; replace a program saved there.
 
-        Raises `CompileError` where files of the program have gone since it was loaded.
+        Raises `CompileError` if files of the program were removed after it was loaded.
         """
         if self.digests is not None and self.folder.resolve() == path.resolve():
             return
         path.mkdir(parents=True, exist_ok=True)
-        (path / DESCRIPTION).unlink(missing_ok=True)  # until all is there, there is no program
+        (path / DESCRIPTION).unlink(missing_ok=True)  # an incomplete folder must not load
         needed = _needed(self.target)
         for name in _files(self.target):
             if name in needed or (self.folder / name).exists():
@@ -125,9 +125,9 @@ def write_program(
     build: Callable[[Path, Path], None] | None,
     resources: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a program into ``folder``, with its weights if told.
+    """Write a program into ``folder``, with its weights if ``resources`` are given.
 
-    build : makes the library of a program of C from its source
+    build : compiles the source of a C program to its library
     """
     folder.mkdir(parents=True, exist_ok=True)
     text = folder / target_of(signature.target).source
@@ -141,7 +141,7 @@ def write_program(
 
 
 def seal(folder: Path, signature: Signature) -> None:
-    """Write the description of a saved program, with the digests of its files, last of all."""
+    """Write the description of a saved program with the digests of its files, as the last file."""
     names = (*_files(target_of(signature.target)), CONSTANTS)
     there = [name for name in names if (folder / name).exists()]
     digests = {name: digest_of(folder / name, thread_count()) for name in there}
@@ -157,12 +157,12 @@ def load_program(
 ) -> Program:
     """Load the program in ``folder``; weights come from ``resources``, else from constants.bin.
 
-    Without ``resources`` it is a saved program, and its files must be those that were saved
-    together. Raises `CompileError` where it cannot be loaded, whatever the reason.
+    Without ``resources`` it is a saved program, and its files must have the digests that were
+    saved. Raises `CompileError` if it cannot be loaded, whatever the reason.
 
-    kept : returns the constants of the program, or calls what makes them of ``resources``
-    threads : how many threads a program of C uses at most; None for all there are
-    device : what a program for devices runs on; "" for the one that is chosen
+    kept : returns the program's constants from a cache, or calls its second argument for them
+    threads : the maximum number of threads of a C program; None for no limit
+    device : the device that a device program runs on; "" for the default
     """
     thread_limit(threads)
     signature, digests = _read_description(folder)
@@ -188,10 +188,10 @@ def load_program(
 def _constants(
     folder: Path, signature: Signature, resources: Mapping[str, Any], device: str = ""
 ) -> tuple[Array, ...]:
-    """Return every constant of the program: those given, and those it makes of given ones."""
+    """Return all constants of the program: the given ones, and those computed from given ones."""
     made: tuple[Array, ...] = ()
     if (maker := signature.maker) is not None:
-        # given for this one call only, so what the caller may change later need not be copied
+        # given for this one call only, so no copy guards against later changes by the caller
         arrays = [np.require(given(c, resources), None, ["C", "A"]) for c in maker.constants]
         results = load_callee(folder, maker, arrays, device=device).invoke((), None)
         made = results if isinstance(results, tuple) else (results,)
@@ -208,7 +208,7 @@ def make_dispatcher(
 ) -> Dispatcher:
     """Return a callable that tries programs in order and then ``miss(args, kwargs)``.
 
-    takes_out : whether ``out=`` names arrays for the results, and is no argument
+    takes_out : whether ``out=`` names arrays for the results instead of an argument
     """
     extension = load_extension()
     return (extension.Dispatcher if extension else PythonDispatcher)(miss, takes_out)
@@ -221,7 +221,7 @@ def load_callee(
     threads: int | None = None,
     device: str = "",
 ) -> Callee:
-    """Return what runs the program in ``folder``, with at most ``threads`` threads if told."""
+    """Return the callee of the program in ``folder``; ``threads`` limits its threads."""
     entry = Entry(signature)
     target = _target(folder, signature)
     if target.native:
@@ -238,7 +238,7 @@ def load_callee(
 
 
 def _guarded(entry: Entry, callee: Callee) -> Callee:
-    """Return what calls a program for a device behind guards in C, where there is an extension."""
+    """Wrap a device program's callee in guards in C if the extension is available."""
     extension, signature = load_extension(), entry.signature
     if extension is None or signature.checks:
         return callee
@@ -255,7 +255,7 @@ def _guarded(entry: Entry, callee: Callee) -> Callee:
 
 
 def _guards(signature: Signature) -> dict[str, Any]:
-    """Return what arguments and results must be, as the extension takes it."""
+    """Return the guards of arguments and results in the extension's format."""
     return {
         "inputs": tuple((numpy_dtype(a.dtype), a.shape) for a in signature.arguments),
         "outputs": tuple((numpy_dtype(r.dtype), r.shape) for r in signature.results),
@@ -315,7 +315,7 @@ def _load_library(
 
 
 def _noted(function: Any) -> Callable[[], Sequence[int]]:
-    """Return what asks a library for the numbers of the guard that failed."""
+    """Return a function that reads the numbers of the failed guard from a library."""
     function.restype = ctypes.c_char_p
 
     def noted() -> Sequence[int]:
@@ -327,9 +327,9 @@ def _noted(function: Any) -> Callable[[], Sequence[int]]:
 
 
 def _distinct(path: Path) -> str:
-    """Spell ``path`` in another way for each library that has been there.
+    """Return a different spelling of ``path`` for each library that has had this path.
 
-    By the name alone the system would take one that was replaced for the one it has loaded.
+    For the same name the loader would return the library that it has loaded before.
     """
     path = path.absolute()
     number = path.stat().st_ino
@@ -341,18 +341,18 @@ def _distinct(path: Path) -> str:
 
 
 def _is_cut_short(path: Path) -> bool:
-    """Whether the end of a library is missing, where the format of the file tells.
+    """Whether a library is truncated, as far as its ELF header tells.
 
-    To load one that is kills the process.
+    Loading a truncated library kills the process.
     """
-    if not path.is_file():  # to open a pipe would be to wait
+    if not path.is_file():  # opening a pipe would block
         return False
     try:
         with path.open("rb") as file:
             head = file.read(64)
     except OSError:
         return False
-    if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":  # 64 bits, least byte first
+    if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":  # 64 bits, little-endian
         return False
     (sections,) = struct.unpack_from("<Q", head, 40)
     size, count = struct.unpack_from("<HH", head, 58)
@@ -360,7 +360,7 @@ def _is_cut_short(path: Path) -> bool:
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
-    """Return the address of a function of ``library``, 0 where it has none of that name."""
+    """Return the address of a function of ``library``, 0 if it has no such function."""
     try:
         return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
     except AttributeError:
@@ -384,7 +384,7 @@ def _read_description(folder: Path) -> tuple[Signature, Digests | None]:
 
 
 def _target(folder: Path, signature: Signature) -> Target:
-    """Return what a program was compiled to; it may be the target of a package that is missing."""
+    """Return the target of a program; the package that defines it may be missing."""
     try:
         return target_of(signature.target)
     except CompileError as error:
@@ -393,20 +393,20 @@ def _target(folder: Path, signature: Signature) -> Target:
 
 
 def _files(target: Target) -> list[str]:
-    """Return what may be in a folder beside description and weights, of other targets too."""
+    """Return all files that a folder may hold besides description and weights, of any target."""
     sources = [each.source for each in OURS.values()]
     return list(dict.fromkeys([target.source, *sources, HEADER, LIBRARY]))
 
 
 def _needed(target: Target) -> set[str]:
-    """Return the files without which a program cannot run, its weights aside."""
+    """Return the files without which a program cannot run, except its weights."""
     return {LIBRARY if target.native else target.source}
 
 
 def _check_saved(
     folder: Path, signature: Signature, target: Target, digests: Digests | None
 ) -> None:
-    """Check that all files of a saved program are those that were saved together."""
+    """Check that all files of a saved program have the digests that were saved."""
     if digests is None:
         why = f"its {DESCRIPTION} has no digests of its files, as that of a saved program has"
         raise broken(folder, why)
@@ -431,14 +431,14 @@ def _check_file(folder: Path, name: str, digests: Digests) -> None:
 
 def _copy(folder: Path, name: str, target: Path) -> None:
     try:
-        with replacing(target / name) as file:  # the one there may be loaded
+        with replacing(target / name) as file:  # the existing file may be loaded
             import_module("shutil").copyfile(folder / name, file)
     except FileNotFoundError:
         raise broken(folder, f"there is no {name} in it any more") from None
 
 
 def _check_machine(signature: Signature, folder: Path) -> None:
-    """Refuse a program whose instructions this processor may lack, instead of dying of one."""
+    """Refuse a program whose instructions this processor may lack: it would be killed."""
     wanted = {f for f in signature.machine.split() if _INSTRUCTIONS.match(f)}
     if lacking := sorted(wanted - set(this_machine().features.split())):
         raise broken(

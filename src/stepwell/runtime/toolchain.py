@@ -1,4 +1,4 @@
-"""The C compiler of this machine: which one, with which flags, and how to call it."""
+"""The C compiler of this machine: its choice, its flags, and its commands."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from stepwell.runtime.private import make_private
 
 FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-w", "-fopenmp-simd")
 SEMANTICS = ("-fwrapv", "-fno-strict-aliasing", "-fno-math-errno", "-ffp-contract=fast")
-"""What emitted programs rely on: wrapping integers, buffers of several types in one arena."""
+"""Flags that emitted programs need: wrapping integers, buffers of several types in one arena."""
 OPTIONAL = (("-march=native", "-nostdlib"), ("-march=native",), ("-mcpu=native",), ())
-"""Tried in this order until a compiler takes them."""
+"""Optional flags, tried in this order until the compiler accepts them."""
 LEAN = (
     "-O1",
     "-fexpensive-optimizations",
@@ -35,10 +35,10 @@ LEAN = (
     "-ftree-loop-vectorize",
     "-fvect-cost-model=very-cheap",
 )
-"""What of gcc's -O2 makes emitted programs faster, in a good two thirds of its time."""
+"""The passes of gcc's -O2 that speed up emitted programs, in about two thirds of its time."""
 QUICK = ("-fno-tree-bit-ccp",)
-"""What gcc is told besides where a program is so large that it is compiled in parts: it follows
-single bits for an eighth of its time, for a third of a percent fewer instructions."""
+"""Further flags of gcc for large programs, compiled in parts: bit-level constant propagation takes
+an eighth of the compile time and saves a third of a percent of the instructions."""
 PROBE = "int sw_probe(int x) { return x + 1; }\n"
 SHOWN_LINES = 12
 
@@ -46,7 +46,7 @@ _MATH = re.compile(r"^\s*(?:extern )?(?:float|double) \w+\((?:float|double)", re
 
 
 class ToolchainError(CompileError):
-    """There is no C compiler, or it failed."""
+    """No C compiler was found, or it failed."""
 
     def __init__(self, message: str, help: str = "") -> None:
         super().__init__(Diagnostic("error", message, help=help))
@@ -54,7 +54,7 @@ class ToolchainError(CompileError):
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler that has been seen to work."""
+    """A C compiler that has passed a test."""
 
     command: tuple[str, ...]
     version: str
@@ -62,7 +62,7 @@ class Compiler:
 
     @property
     def id(self) -> str:
-        """Return what makes its output what it is, for cache keys."""
+        """Return a digest of all that determines its output, for cache keys."""
         return digest(self.version, *FLAGS, *SEMANTICS, *self.optional, *QUICK)
 
     def build_program(self, source: Path, library: Path) -> None:
@@ -70,24 +70,24 @@ class Compiler:
         self._build(source, library, self._free, _libraries(source.read_text(encoding="utf-8")))
 
     def build_part(self, source: Path, object: Path) -> bool:
-        """Compile one part of a program; return whether that went well."""
+        """Compile one part of a program; return whether it succeeded."""
         quick = QUICK if LEAN[0] in self.optional else ()
         command = [*self.command, *FLAGS, *self._free, *quick, "-c", "-o", str(object), str(source)]
         return _run(command).returncode == 0 and object.exists()
 
     def link_program(self, source: Path, objects: Sequence[Path], library: Path) -> bool:
-        """Link the parts of the program in ``source``; return whether that went well."""
+        """Link the parts of the program in ``source``; return whether it succeeded."""
         command = [*self.command, *FLAGS, *self._free, "-shared", "-o", str(library)]
         command += [*map(str, objects), *_libraries(source.read_text(encoding="utf-8"))]
         return _run(command).returncode == 0 and library.exists()
 
     @property
     def _free(self) -> tuple[str, ...]:
-        """Flags for programs that need no C library."""
+        """Flags for programs that do not need a C library."""
         return (*SEMANTICS, *self.optional)
 
     def build_library(self, source: Path, library: Path, flags: Sequence[str]) -> None:
-        """Compile C of our own that needs the C library, such as the extension."""
+        """Compile our own C code that needs the C library, such as the extension."""
         self._build(source, library, flags, ())
 
     def _build(
@@ -110,7 +110,7 @@ class Compiler:
 @cache
 def find_compiler() -> Compiler:
     """Return the first compiler that works: $STEPWELL_CC, cc, gcc, clang, the ziglang wheel."""
-    with _FINDING:  # a second thread finds the notes of the first
+    with _FINDING:  # a second thread uses the result of the first
         return _first_that_works()
 
 
@@ -146,7 +146,7 @@ def _candidates() -> Iterator[tuple[str, ...]]:
 
 
 def _identified(command: tuple[str, ...]) -> Compiler | None:
-    """Return the compiler behind ``command`` from notes of an earlier process, or by asking it."""
+    """Return the compiler of ``command``, from the cache of an earlier process or by testing it."""
     path = find_command(command[0])
     if path is None:
         return None
@@ -170,7 +170,7 @@ def _identified(command: tuple[str, ...]) -> Compiler | None:
 
 
 def _ask(command: tuple[str, ...]) -> Compiler | None:
-    """Find out the version of a compiler and which flags it takes; None where it does not work."""
+    """Test a compiler's version and flags; None if it does not work."""
     try:
         said = _run([*command, "--version"])
     except OSError:
@@ -189,17 +189,17 @@ def _ask(command: tuple[str, ...]) -> Compiler | None:
 
 
 def _choices(lean: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Return the flags that are tried, in order; no others are ever used."""
+    """Return all lists of flags that are tried, in order."""
     return list(dict.fromkeys([*((*lean, *each) for each in OPTIONAL), *OPTIONAL]))
 
 
 def _libraries(text: str) -> tuple[str, ...]:
-    """Return what a program has to be linked with."""
+    """Return the libraries that a program is linked with."""
     return ("-lm",) if _MATH.search(text) else ()
 
 
 def _run(command: Sequence[str]) -> Any:
-    """Run a command; what that needs is loaded where something is to be built."""
+    """Run a command; `subprocess` is loaded only when something is built."""
     subprocess: Any = import_module("subprocess")
     return subprocess.run(
         command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL
@@ -207,14 +207,14 @@ def _run(command: Sequence[str]) -> Any:
 
 
 def _keep(source: Path) -> Path:
-    """Copy a source that failed to where it stays for a person to look at."""
+    """Copy a source that failed to compile to a place where the user can read it."""
     kept = Path(import_module("tempfile").mkdtemp(prefix="stepwell-failed-")) / source.name
     kept.write_bytes(source.read_bytes())
     return kept
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a note for later processes, whole or not at all; doing without is no harm."""
+    """Write a file atomically for later processes; failures are ignored."""
     try:
         make_private(path.parent)
         write_whole(path, text)

@@ -1,11 +1,11 @@
-"""Weights as a program reads them, kept in the cache: packed once, mapped whenever it starts again.
+"""Prepared weights in the cache: packed once, then mapped at every further start.
 
-They are found by the program and by fingerprints of all bytes that were given. What is found is
-checked against a fingerprint of its own. Kept are the weights that a program is compiled with,
-and others as soon as they are seen a second time: what changes with every start is never written.
+Their key is the program and the fingerprints of all given bytes; a fingerprint of the stored file
+is checked at every load. The weights of a newly compiled program are stored at once, others when
+they are seen a second time, so that weights which change with every start are never written.
 
-A function that is traced again need not copy the arrays that it used the last time: where they
-are the same, what it will run with lies in the cache. `TracedWeights` knows which these are.
+A function that is traced again need not copy the arrays it used the last time: if they are
+unchanged, its prepared weights are in the cache. `TracedWeights` tracks these arrays.
 """
 
 from __future__ import annotations
@@ -34,25 +34,24 @@ from stepwell.runtime.extension import extension_by_now
 from stepwell.runtime.private import is_own_file, make_private
 
 MIN_KEPT_BYTES = 8 << 20
-"""Weights of fewer bytes are laid out as fast as they are found in the cache."""
+"""Smallest weights that are cached, in bytes: smaller ones are packed as fast as they are found."""
 MAX_KEPT_BYTES = 1 << 30
-"""Weights of more bytes are not written to the cache."""
+"""Largest weights that are cached, in bytes."""
 WRITER = "stepwell-weights"
-"""The name of threads that write; the process does not end before they do."""
+"""The name of writer threads; the process waits for them before it ends."""
 PRINT = "fingerprint"
 QUICK = "keyed"
-"""What fingerprints by the extension begin with."""
+"""The prefix of fingerprints made by the extension."""
 SECRET = "secret"
-"""The file of the number that fingerprints of a cache are made with."""
+"""The file of the random number that keys the fingerprints of a cache."""
 KEY = (8 << 10) + 16
-"""Bytes of it that the extension takes."""
+"""The length in bytes of the key that the extension takes."""
 
 
 def fingerprint(array: Array) -> str:
-    """Return what tells the bytes of a contiguous array apart from all others, in this cache.
+    """Return a fingerprint of the bytes of a contiguous array, unique in this cache.
 
-    Nobody who does not know the cache's secret can make two with the same one (fingerprint.h).
-
+    Without the cache's secret, nobody can construct a collision (fingerprint.h).
     >>> one, other = np.zeros(9, np.uint8), np.zeros(10, np.uint8)
     >>> fingerprint(one) == fingerprint(one.copy()), fingerprint(one) == fingerprint(other)
     (True, False)
@@ -65,7 +64,7 @@ def fingerprint(array: Array) -> str:
 
 @cache
 def _key(root: Path) -> bytes:
-    """Return the key of fingerprints in a cache, made of a number that is drawn once for it."""
+    """Return the fingerprint key of a cache, derived from its random secret."""
     place = root / SECRET
     secret = os.urandom(32)
     with suppress(OSError):
@@ -81,24 +80,24 @@ def _key(root: Path) -> bytes:
 
 @dataclass
 class TracedWeights:
-    """What a traced function used: the fingerprints of its large arrays, and these themselves."""
+    """The large arrays that a traced function used, and their fingerprints."""
 
     place: str = ""
-    """A digest of where the function stands and what it is called with."""
+    """A digest of the function's source location and of its arguments."""
     previous: list[str] = field(default_factory=list[str])
-    """The fingerprints in order, of a trace of it whose weights are in the cache."""
+    """The fingerprints, in order, of an earlier trace whose weights are in the cache."""
     fingerprints: dict[str, str] = field(default_factory=dict[str, str])
     """The fingerprints in order, by name."""
     sources: dict[str, Array] = field(default_factory=dict[str, Array])
-    """Arrays that are the user's still."""
+    """Arrays that still belong to the user."""
     uncopied: set[str] = field(default_factory=set[str])
-    """Names of those of which there is no copy."""
+    """The names of the arrays without a copy."""
     same: bool = True
-    """Whether all so far is as it was."""
+    """Whether all fingerprints so far equal the previous ones."""
 
     @classmethod
     def of(cls, *about: str) -> TracedWeights:
-        """Find what is known of a function; ``about`` says where it stands."""
+        """Load the record of a function; ``about`` identifies its source location."""
         traced_weights = cls(digest(*about))
         with suppress(OSError, ValueError, KeyError, TypeError):
             noted = json.loads(traced_weights._notes.read_text())
@@ -107,9 +106,9 @@ class TracedWeights:
         return traced_weights
 
     def keeps_uncopied(self, name: str, array: Array, fingerprint_: str) -> bool:
-        """Note the next array; return whether a copy would never be used.
+        """Record the next array; return whether no copy of it is needed.
 
-        That is where it had this fingerprint the last time, as had all before it.
+        None is needed if this and all earlier fingerprints equal those of the previous trace.
         """
         number = len(self.fingerprints)
         self.fingerprints[name] = fingerprint_
@@ -121,11 +120,11 @@ class TracedWeights:
         return known
 
     def changed(self, name: str) -> bool:
-        """Whether the user's array is no longer what it was when the function used it."""
+        """Whether the user's array was changed after the function used it."""
         return fingerprint(self.sources[name]) != self.fingerprints[name]
 
     def note(self, weights: str) -> None:
-        """Write down that what this function uses is kept; not where it changes what it uses."""
+        """Record that the weights are cached, unless the function changed an array it uses."""
         fingerprints = list(self.fingerprints.values())
         if (
             self.place
@@ -138,7 +137,7 @@ class TracedWeights:
                 write_whole(self._notes, json.dumps(noted))
 
     def forget(self) -> None:
-        """Copy all arrays the next time."""
+        """Delete the record, so that the next trace copies all arrays."""
         with suppress(OSError):
             self._notes.unlink(missing_ok=True)
 
@@ -149,19 +148,19 @@ class TracedWeights:
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights given for a program of the cache, and what is known of them."""
+    """The weights given to a cached program."""
 
     key: str
-    """The program's."""
+    """The program's key."""
     resources: Mapping[str, Any]
     traced_weights: TracedWeights | None
     compiled: bool
-    """Whether the program was compiled just now."""
+    """Whether the program was compiled in this process."""
 
     def __call__(
         self, signature: Signature, make: Callable[[], tuple[Array, ...]]
     ) -> tuple[Array, ...]:
-        """Return the constants of the program: mapped, or else those that ``make`` returns."""
+        """Return the constants of the program: mapped from the cache, or made by ``make``."""
         wanted = [*signature.constants, *(signature.maker.constants if signature.maker else ())]
         names = list(dict.fromkeys(c.name for c in wanted if c.made is None))
         given = [np.asarray(self.resources[n]) for n in names if n in self.resources]
@@ -201,12 +200,12 @@ class Weights:
         if known.startswith(QUICK) or (known and extension_by_now() is None):
             return known
         found = fingerprint(np.ascontiguousarray(array))
-        if self.traced_weights is not None and known:  # the extension was not there yet
+        if self.traced_weights is not None and known:  # the extension was not loaded before
             self.traced_weights.fingerprints[name] = found
         return found
 
     def _made(self, make: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
-        """Return what ``make`` does, unless an array of which there is no copy has changed."""
+        """Return the result of ``make``; fail if an uncopied array has changed."""
         for name in sorted(self.traced_weights.uncopied) if self.traced_weights else ():
             assert self.traced_weights is not None
             if self.traced_weights.changed(name):
@@ -223,14 +222,14 @@ class Weights:
 
 
 def settle() -> None:
-    """Wait until all weights of this process that are being written lie in the cache."""
+    """Wait until all weights that this process is writing are in the cache."""
     for thread in threading.enumerate():
         if thread.name == WRITER:
             thread.join()
 
 
 def _seen(key: str) -> bool:
-    """Whether weights were asked for before; they have been from now on."""
+    """Whether weights were requested before; record the request."""
     if disk_cache().find("seen", key) is not None:
         return True
     disk_cache().offer("seen", key, lambda folder: None, 0)
@@ -247,7 +246,7 @@ def _writing(constants: tuple[Array, ...]) -> Callable[[Path], None]:
 
 
 def _mapped(folder: Path, signature: Signature) -> tuple[Array, ...] | None:
-    """Return the weights in a folder; None where they are not what was written."""
+    """Return the weights in a folder; None if the file's fingerprint differs."""
     try:
         mapped = map_constants(folder / CONSTANTS, signature.constants)
         whole = np.memmap(folder / CONSTANTS, np.uint8, "r")

@@ -14,7 +14,7 @@ def dot_general(
     batch: tuple[Sequence[int], Sequence[int]],
     contract: tuple[Sequence[int], Sequence[int]],
 ) -> Shape:
-    """Return batch axes, then the free axes of ``x``, then those of ``w``.
+    """Return the result's shape: batch axes, the free axes of ``x``, then those of ``w``.
 
     >>> dot_general((5, 2, 3), (5, 3, 7), ((0,), (0,)), ((2,), (1,)))
     (5, 2, 7)
@@ -54,7 +54,7 @@ def free_axes(rank: int, batch: Sequence[int], contract: Sequence[int]) -> tuple
 
 
 def matmul(x: Shape, w: Shape) -> Shape:
-    """Return the shape of ``x @ w`` as NumPy has it, save that batch axes are not broadcast.
+    """Return the shape of ``x @ w`` as in NumPy, except that batch axes are not broadcast.
 
     Batch axes must agree, or one operand must have none.
 
@@ -83,7 +83,7 @@ def matmul(x: Shape, w: Shape) -> Shape:
 
 @dataclass(frozen=True)
 class Window:
-    """How a window moves along each spatial axis, one number per axis."""
+    """The geometry of a window along each spatial axis, one number per axis."""
 
     size: Shape
     strides: Shape
@@ -92,12 +92,12 @@ class Window:
     high: Shape
     """Elements of padding after the last."""
     lhs_dilation: Shape
-    """The input's elements lie this far apart, zeros between them."""
+    """The distance of the input's elements, with zeros between them."""
     rhs_dilation: Shape
-    """The window's elements lie this far apart."""
+    """The distance of the window's elements."""
 
     def output(self, sizes: Shape) -> Shape:
-        """Return how many places the window takes along each axis of an input of ``sizes``."""
+        """Return the number of window positions along each axis of an input of ``sizes``."""
         return tuple(
             DYNAMIC
             if n == DYNAMIC or k == DYNAMIC
@@ -115,7 +115,7 @@ class Window:
         )
 
     def check(self, axes: int) -> None:
-        """Refuse lists of the wrong length, and numbers that make no sense."""
+        """Refuse lists of the wrong length, and invalid numbers."""
         lists = {
             "strides": (self.strides, 1),
             "low": (self.low, 0),
@@ -133,7 +133,7 @@ class Window:
 
 
 def dilated(n: int, apart: int) -> int:
-    """Return the extent of ``n`` elements that lie ``apart``.
+    """Return the extent of ``n`` elements at a distance of ``apart``.
 
     >>> dilated(3, 2), dilated(0, 2)
     (5, 0)
@@ -142,7 +142,7 @@ def dilated(n: int, apart: int) -> int:
 
 
 def places(extent: int, window: int, stride: int) -> int:
-    """Return at how many places a window fits.
+    """Return the number of positions of a window.
 
     >>> places(10, 3, 2), places(2, 3, 1)
     (4, 0)
@@ -152,7 +152,7 @@ def places(extent: int, window: int, stride: int) -> int:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which axis is what: batch (or output features), features, then the spatial axes."""
+    """The order of axes: batch (or output features), features, then the spatial axes."""
 
     x: Shape
     """Batch, input features, spatial axes."""
@@ -198,7 +198,7 @@ def convolution(
 
 
 def _check_batch_groups(n: int, out: int, groups: int, batch_groups: int) -> None:
-    """Refuse groups of images that are not of one size, or that are in groups of features too."""
+    """Refuse batch groups of unequal size, or together with feature groups."""
     for size, what in ((n, "images of the batch"), (out, "output features")):
         if batch_groups < 1 or (size != DYNAMIC and size % batch_groups):
             raise ShapeError(f"batch_groups ({batch_groups}) must divide the {size} {what}")

@@ -1,4 +1,4 @@
-"""Result shapes of the ops that move elements without computing: broadcast, reshape, slice, pad."""
+"""Result shapes of the ops that only move elements: broadcast, reshape, slice, pad."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from math import prod
 from stepwell.core.shapes import DYNAMIC, Shape, ShapeError, same_size, show
 
 END = 2**63 - 1
-"""A slice's limit that stands for the end of the axis, whatever its size."""
+"""The limit of a slice that ends at the end of the axis, whatever its size."""
 
 
 def checked_axes(rank: int, axes: Sequence[int], what: str = "axes") -> tuple[int, ...]:
-    """Return ``axes``, which must be distinct axes of a tensor of that rank, in rising order."""
+    """Return ``axes``, which must be distinct axes of a tensor of that rank, ascending."""
     if any(not 0 <= a < rank for a in axes):
         raise ShapeError(f"{what} must lie in 0..{rank - 1}, got {list(axes)}")
     if list(axes) != sorted(set(axes)):
@@ -48,7 +48,7 @@ def broadcast(x: Shape, dims: Sequence[int], result: Shape) -> Shape:
 
 
 def broadcast_unknown(x: Shape, dims: Sequence[int], result: Shape) -> tuple[int, ...]:
-    """Return the axes of ``result`` whose `?` needs a size, as no axis of ``x`` tells it.
+    """Return the axes of ``result`` whose `?` needs a size: it is not that of an axis of ``x``.
 
     >>> broadcast_unknown((DYNAMIC,), (1,), (DYNAMIC, DYNAMIC))
     (0,)
@@ -58,7 +58,7 @@ def broadcast_unknown(x: Shape, dims: Sequence[int], result: Shape) -> tuple[int
 
 
 def reshape(x: Shape, result: Shape) -> Shape:
-    """Return ``result`` if as many elements as ``x`` has can fill it."""
+    """Return ``result`` if it can have as many elements as ``x``."""
     have, want = (prod(n for n in s if n != DYNAMIC) for s in (x, result))
     free_x, free_result = DYNAMIC in x, DYNAMIC in result
     fits = have == want
@@ -75,7 +75,7 @@ def reshape(x: Shape, result: Shape) -> Shape:
 def reshape_unknown(x: Shape, result: Shape) -> tuple[int, ...]:
     """Return the axes of ``result`` whose `?` needs a size.
 
-    Where ``x`` and ``result`` have one `?` each and their known sizes agree, it is the same.
+    If ``x`` and ``result`` have one `?` each and equal known sizes, the `?` are equal.
 
     >>> reshape_unknown((DYNAMIC, 6), (2, DYNAMIC, 3)), reshape_unknown((DYNAMIC,) * 2, (DYNAMIC,))
     ((), (0,))
@@ -100,7 +100,7 @@ def transpose(x: Shape, permutation: Sequence[int]) -> Shape:
 
 
 def slice_bounds(n: int, start: int, limit: int) -> tuple[int, int]:
-    """Return where a slice of an axis of known size begins and ends, as Python counts.
+    """Return the bounds of a slice of an axis of known size, with Python's rules.
 
     >>> slice_bounds(5, -3, END), slice_bounds(5, 4, 2), slice_bounds(5, 0, -1)
     ((2, 5), (4, 4), (0, 4))
@@ -110,7 +110,7 @@ def slice_bounds(n: int, start: int, limit: int) -> tuple[int, int]:
 
 
 def slice_(x: Shape, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]) -> Shape:
-    """Return the shape of ``x[starts:limits:strides]``, bounds counted as Python does.
+    """Return the shape of ``x[starts:limits:strides]``, with Python's rules for bounds.
 
     >>> show(slice_((5, DYNAMIC, DYNAMIC), (0, 1, 2), (-1, END, 2), (2, 1, 1)))
     '2x?x0'
@@ -131,7 +131,7 @@ def _sliced(n: int, start: int, limit: int, stride: int) -> int:
 
 
 def pad(x: Shape, low: Sequence[int], high: Sequence[int], interior: Sequence[int]) -> Shape:
-    """Return the shape of ``x`` with elements added before, after and between its own.
+    """Return the shape of ``x`` with padding before, after and between its elements.
 
     >>> show(pad((3, DYNAMIC), (1, 0), (0, 2), (1, 0)))
     '6x?'
@@ -147,7 +147,7 @@ def pad(x: Shape, low: Sequence[int], high: Sequence[int], interior: Sequence[in
 
 
 def concat(shapes: Sequence[Shape], axis: int) -> Shape:
-    """Return the shape of tensors joined along ``axis``.
+    """Return the shape of tensors concatenated along ``axis``.
 
     >>> concat([(2, DYNAMIC), (3, 4)], 0)
     (5, 4)
@@ -173,6 +173,6 @@ def concat(shapes: Sequence[Shape], axis: int) -> Shape:
 
 
 def reverse(x: Shape, axes: Sequence[int]) -> Shape:
-    """Return the shape of ``x`` turned round along ``axes``: its own."""
+    """Return the shape of ``x`` reversed along ``axes``: the same shape."""
     checked_axes(len(x), axes)  # reverse_c1
     return x
