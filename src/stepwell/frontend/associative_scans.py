@@ -1,4 +1,4 @@
-"""`sw.lax.associative_scan`: running results of an associative function."""
+"""`sw.lax.associative_scan`: prefix results of an associative function."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from stepwell.frontend.tensor import Tensor
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:
-    """Return the running results of ``fn``, which is associative: e0, fn(e0, e1), ...
+    """Return the prefix results of an associative ``fn``: e0, fn(e0, e1), ...
 
     fn : combines two structures like ``elems``, of any size along ``axis``, element by element
     elems : any structure of values of one size along ``axis``
-    reverse : from the last to the first
+    reverse : scan from the last element to the first
     raises AxisError : the elements have no such axis
-    raises ShapeError : the elements have several sizes along ``axis``
+    raises ShapeError : the elements have different sizes along ``axis``
     source : `jax.lax.associative_scan`
 
     >>> import numpy as np, stepwell as sw
@@ -62,7 +62,7 @@ def _running(
     axis: int,
     combined: Callable[[list[Tensor], list[Tensor]], list[Tensor]],
 ) -> list[Tensor]:
-    """Return the running results: those of pairs, and between them one more element each."""
+    """Return the prefix results: recursively those of pairs, then the ones in between."""
     size = values[0].shape[axis]
     if size < 2:
         return values
@@ -83,7 +83,7 @@ def _running(
 
 
 def _woven(even: Tensor, odd: Tensor, axis: int, size: int) -> Tensor:
-    """Return the elements of both by turns."""
+    """Return the elements of both, interleaved."""
     count = odd.shape[axis]
     pairs = call_named("stack", ((_cut(even, axis, slice(count)), odd),), {"axis": axis + 1})
     shape = (*even.shape[:axis], 2 * count, *even.shape[axis + 1 :])

@@ -1,7 +1,7 @@
-"""Blocks of an array that begin where traced numbers say: ``A[i]``, ``A[i, 1:-1]``, ``A[:, j]``.
+"""Blocks of an array that begin at traced indices: ``A[i]``, ``A[i, 1:-1]``, ``A[:, j]``.
 
-They are read and written as slices, not through a number for each element: so reading one is a
-view, and writing one costs the block.
+They are read and written as dynamic slices, not by one index per element: so a read is a view, and
+a write costs only the block.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stepwell.frontend.tensor import Tensor
 
 
 def is_block(place: Subscript) -> bool:
-    """Whether an index picks a block of several elements by traced numbers, slices and ints."""
+    """Whether an index selects a block of several elements by traced scalars, slices and ints."""
     numbers = [
         part for part in map(place.parts.__getitem__, place.fancy) if isinstance(part, Tensor)
     ]
@@ -28,12 +28,12 @@ def is_block(place: Subscript) -> bool:
 
 
 def is_written_as_block(place: Subscript) -> bool:
-    """Whether what an index picks is written as a block: slices, numbers, ints."""
+    """Whether an index selects a block that can be written as one: slices, scalars, ints."""
     return not place.fancy or is_block(place)
 
 
 def shape_at(place: Subscript) -> Shape:
-    """Return the shape of what an index means."""
+    """Return the shape of an index's result."""
     block = place.block()[0].shape if place.fancy else ()
     spans = _spans(place)
     shape: list[int] = []
@@ -43,9 +43,9 @@ def shape_at(place: Subscript) -> Shape:
 
 
 def row_of(x: Tensor, place: Subscript) -> tuple[Tensor, list[Any]]:
-    """Return what an index takes of ``x`` as one block, and what is left of the index then.
+    """Read the block of ``x`` that contains an index's elements; return the rest of the index.
 
-    Left are slices with steps. Of an axis with a number, traced or not, one element remains.
+    The rest contains the slices with steps. An axis with an int or traced scalar keeps size 1.
     """
     spans = _spans(place)
     taken = [a in place.fancy or s.step == 1 for a, s in enumerate(spans)]
@@ -54,7 +54,7 @@ def row_of(x: Tensor, place: Subscript) -> tuple[Tensor, list[Any]]:
 
 
 def _dense(x: Tensor, place: Subscript, spans: list[range]) -> Tensor:
-    """Return a block of ``x``; of axes with steps all is taken."""
+    """Return a block of ``x``, with all elements of axes that are sliced with a step."""
     taken = [a in place.fancy or s.step == 1 for a, s in enumerate(spans)]
     starts = _starts(place, [s if t else range(1) for s, t in zip(spans, taken, strict=True)])
     shape = tuple(
@@ -94,9 +94,9 @@ def _read(x: Tensor, starts: list[Tensor], shape: Shape) -> Tensor:
 
 
 def write_block(x: Tensor, place: Subscript, value: Tensor) -> Tensor:
-    """Return ``x`` with ``value``, in the shape of the place, there.
+    """Return ``x`` with ``value``, of the index's shape, at a block.
 
-    Where a number is out of range, of which only the run knows, nothing is written.
+    If a traced index is out of range, the write is dropped.
     """
     spans = _spans(place)
     if not all(spans):
@@ -126,7 +126,7 @@ def write_block(x: Tensor, place: Subscript, value: Tensor) -> Tensor:
 
 
 def _inside(x: Tensor, place: Subscript) -> Tensor | None:
-    """Return whether all numbers of an index are in range; None where that is known."""
+    """Return whether all traced indices are in range; None if that is known."""
     found: Tensor | None = None
     for axis in place.fancy:
         low, high = x.graph.ranges.of(place.parts[axis]) or (0, 0)
@@ -139,7 +139,7 @@ def _inside(x: Tensor, place: Subscript) -> Tensor | None:
 
 
 def _spans(place: Subscript) -> list[range]:
-    """Return what an index takes of each axis; all of those for which it has an array."""
+    """Return the range that an index selects of each axis; the whole axis for a traced index."""
     return [range(n)[_slice(p)] for p, n in zip(place.parts, place.shape, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""Choosing among arrays and elements: `select`, `choose`, `piecewise`, `partition`, `copyto`."""
+"""Selecting among arrays and elements: `select`, `choose`, `piecewise`, `partition`, `copyto`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 
 def _fitted(choice: Any, kind: DType) -> Tensor:
-    """Return a choice in the dtype of all; a number that does not fit wraps, as in NumPy."""
+    """Return a choice in the common dtype; a number that does not fit wraps, as in NumPy."""
     if is_number(choice):
         return cast(array(np.asarray(choice).astype(kind.numpy)), kind)
     return cast(array(choice), kind)
@@ -59,7 +59,7 @@ def _fitted(choice: Any, kind: DType) -> Tensor:
 
 @public(method=True)
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Tensor:
-    """`numpy.choose`; an index out of range takes the choice at that end."""
+    """`numpy.choose`; an index out of range is clamped."""
     index = array(a)
     if index.kind.kind == "float":
         raise TypeError("Cannot cast array data from floats to int64 according to the rule 'safe'")
@@ -75,7 +75,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Tensor
 
 @public()
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Tensor:
-    """`numpy.piecewise`; each function is given all of ``x``."""
+    """`numpy.piecewise`; each function is applied to all of ``x``."""
     value = array(x)
     masks = [condlist] if _is_mask(condlist, value) else list(condlist)
     masks = [cast(array(c), BOOL) for c in masks]
@@ -97,7 +97,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
 
 def _is_mask(condlist: Any, value: Tensor) -> bool:
-    """Whether there is one condition, not a list of them."""
+    """Whether ``condlist`` is one condition, not a list of conditions."""
     if isinstance(condlist, Tensor | np.ndarray):
         return condlist.ndim in (0, value.ndim)
     if not isinstance(condlist, list | tuple):
@@ -109,7 +109,7 @@ def _is_mask(condlist: Any, value: Tensor) -> bool:
 def partition(
     a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
 ) -> Tensor:
-    """`numpy.partition`: everything is put in order, which is one of the partitions."""
+    """`numpy.partition`: the whole axis is sorted, which is a valid partition."""
     _check_kth(a, kth, axis)
     return sort(array(a), axis)
 
@@ -125,7 +125,7 @@ def _partition(
 def argpartition(
     a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
 ) -> Tensor:
-    """`numpy.argpartition`: everything is put in order, which is one of the partitions."""
+    """`numpy.argpartition`: the whole axis is sorted, which is a valid partition."""
     _check_kth(a, kth, axis)
     return argsort(array(a), axis)
 
@@ -141,7 +141,7 @@ def _check_kth(a: Any, kth: Any, axis: int | None) -> None:
 
 @public()
 def lexsort(keys: Any, axis: int = -1) -> Tensor:
-    """`numpy.lexsort`: the last key counts most."""
+    """`numpy.lexsort`: the last key is the primary one."""
     rows = [array(k) for k in keys]
     if not rows:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
@@ -198,7 +198,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 
 
 def _check_cast(source: Any, target: Tensor, casting: str) -> None:
-    """Raise where NumPy does not convert; Python integers may be unsigned ones."""
+    """Raise where NumPy does not convert; Python integers may be converted to unsigned ones."""
     kind = kind_of(source)
     if kind is int and target.kind.kind == "unsigned":
         return
@@ -213,7 +213,7 @@ def _check_cast(source: Any, target: Tensor, casting: str) -> None:
 
 
 def _as_stored(values: Any, target: Tensor) -> Tensor:
-    """Return values to be written; Python numbers that do not fit raise, as in NumPy."""
+    """Return values to be stored; Python numbers that do not fit raise, as in NumPy."""
     if is_number(values):
         return full((), stored_number(values, target.kind), target.kind)
     return array(values)
@@ -221,7 +221,7 @@ def _as_stored(values: Any, target: Tensor) -> Tensor:
 
 @public()
 def putmask(a: Any, mask: Any, values: Any) -> None:
-    """`numpy.putmask`: it writes to ``a``; values that are too few are taken again."""
+    """`numpy.putmask`: it writes to ``a``; too few values are repeated."""
     target = _target(a, "putmask")
     value = m.ravel(_as_stored(values, target))
     if not value.size:
@@ -235,7 +235,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
 
 @public()
 def place(arr: Any, mask: Any, vals: Any) -> None:
-    """`numpy.place`: it writes to ``arr`` the first values at the places of the mask, in order."""
+    """`numpy.place`: it writes the first values to ``arr`` where the mask is true, in order."""
     target = _target(arr, "place")
     value = m.ravel(_as_stored(vals, target))
     truths = m.ravel(e.logical_not(e.logical_not(array(mask))))
@@ -247,7 +247,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 
 @public(method=True)
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    """`numpy.put`: it writes to ``a`` by the numbers of elements, row by row."""
+    """`numpy.put`: it writes to ``a`` at flat, row-major indices."""
     target = _target(a, "put")
     index = m.ravel(array(ind))
     value = m.ravel(_as_stored(v, target))
@@ -265,7 +265,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 @public(method=True)
 def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Tensor:
-    """`numpy.compress`, where the condition is known while tracing."""
+    """`numpy.compress`, with a condition known while tracing."""
     mask = known(
         condition, "numpy.compress has a result whose shape only the run knows; use numpy.where"
     )
@@ -281,14 +281,14 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
 
 @public()
 def extract(condition: Any, arr: Any) -> Tensor:
-    """`numpy.extract`, where the condition is known while tracing."""
+    """`numpy.extract`, with a condition known while tracing."""
     why = "numpy.extract has a result whose shape only the run knows; use numpy.where"
     return compress(known(condition, why).ravel(), m.ravel(array(arr)))
 
 
 @public()
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:
-    """`numpy.unravel_index`; numbers out of range are not checked."""
+    """`numpy.unravel_index`; indices out of range are not detected."""
     in_order(order)
     rest = cast(array(indices), INTEGER)
     found: list[Tensor] = []
@@ -300,7 +300,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, .
 
 @public()
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Tensor:
-    """`numpy.ravel_multi_index`; indices out of range are not checked."""
+    """`numpy.ravel_multi_index`; indices out of range are not detected."""
     in_order(order)
     sizes = tuple(dims)
     if len(multi_index) != len(sizes):
@@ -336,7 +336,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
 ) -> Tensor:
-    """`numpy.apply_along_axis`: the function is traced for each row, so that rows must be few."""
+    """`numpy.apply_along_axis`: it traces the function for each row, so rows must be few."""
     value = array(arr)
     at = check_axis(axis, value.ndim)
     rows = m.moveaxis(value, at, -1)

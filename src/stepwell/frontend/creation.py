@@ -1,4 +1,4 @@
-"""Arrays out of nothing, and out of arrays. Shapes are tuples of ints."""
+"""Creating arrays, from numbers and from other arrays. Shapes are tuples of ints."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def checked_shape(shape: Any) -> Shape:
 
 @public("zeros", "empty")
 def zeros(shape: Any, dtype: Any = None) -> Tensor:
-    """Return zeros of ``shape``, of float64 unless ``dtype`` says another."""
+    """Return zeros of ``shape``, by default of float64."""
     return filled(checked_shape(shape), 0, FLOAT if dtype is None else as_dtype(dtype))
 
 
 @public()
 def ones(shape: Any, dtype: Any = None) -> Tensor:
-    """Return ones of ``shape``, of float64 unless ``dtype`` says another."""
+    """Return ones of ``shape``, by default of float64."""
     return filled(checked_shape(shape), 1, FLOAT if dtype is None else as_dtype(dtype))
 
 
@@ -67,8 +67,8 @@ def ones(shape: Any, dtype: Any = None) -> Tensor:
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     """Return ``fill_value``, broadcast, in ``shape``.
 
-    dtype : that of ``fill_value`` where None
-    raises OverflowError, ValueError : the dtype has no such number
+    dtype : by default that of ``fill_value``
+    raises OverflowError, ValueError : the dtype cannot hold the number
     """
     sizes = checked_shape(shape)
     if is_number(fill_value):
@@ -83,25 +83,25 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
 
 @public()
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """Return zeros of the shape and dtype of ``a``, unless others are given."""
+    """Return zeros, by default of the shape and dtype of ``a``."""
     return _like(a, 0, dtype, shape)
 
 
 @public()
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """Return an array of the shape and dtype of ``prototype``, unless others are given."""
+    """Return an array, by default of the shape and dtype of ``prototype``."""
     return _like(prototype, 0, dtype, shape)
 
 
 @public()
 def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """Return ones of the shape and dtype of ``a``, unless others are given."""
+    """Return ones, by default of the shape and dtype of ``a``."""
     return _like(a, 1, dtype, shape)
 
 
 @public()
 def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """Return ``fill_value`` everywhere in the shape of ``a``, in its dtype."""
+    """Return an array filled with ``fill_value``, by default of the shape and dtype of ``a``."""
     value = lift(a)
     kind = value.kind if dtype is None else as_dtype(dtype)
     return full(value.shape if shape is None else shape, fill_value, kind)
@@ -115,7 +115,7 @@ def _like(x: Any, number: int, dtype: Any, shape: Any) -> Tensor:
 
 @public(exact=False)
 def arange(start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
-    """Return ``start, start + step, ...`` below ``stop``; with one argument, that is the stop."""
+    """Return ``start, start + step, ...`` below ``stop``; a single argument is the stop."""
     if start is None and stop is None:
         raise TypeError("arange() requires stop to be specified.")
     if stop is None:
@@ -162,7 +162,7 @@ def _stepped(start: int | float, step: int | float, count: int, kind: DType) -> 
 
 
 def iota(shape: Shape, axis: int, dtype: DType) -> Tensor:
-    """Return the index along ``axis`` at every place of ``shape``."""
+    """Return the index along ``axis`` at every position of ``shape``."""
     return current_trace().emit("iota", (), [(dtype, shape)], (), axis=axis)[0]
 
 
@@ -179,7 +179,7 @@ def linspace(
     """Return ``num`` numbers evenly spaced from ``start`` to ``stop``, along a new ``axis``.
 
     start, stop : numbers or arrays, traced ones too; ``num`` must be known while tracing
-    retstep : also return the distance
+    retstep : also return the spacing
     """
     (count,) = checked_shape(num)
     if not isinstance(start, Tensor) and not isinstance(stop, Tensor):
@@ -193,12 +193,12 @@ def linspace(
 
 
 def _floored(array: Any, kind: DType) -> Any:
-    """Return numbers in another dtype; as integers they are rounded down."""
+    """Return numbers in another dtype; integers are rounded down."""
     return (np.floor(array) if kind.kind in ("signed", "unsigned") else array).astype(kind.numpy)
 
 
 def _spaced(start: Any, stop: Any, count: int, endpoint: bool, dtype: Any) -> Any:
-    """Return what `linspace` does of traced values, and the distance."""
+    """Return `linspace` of traced values, and the spacing."""
     wide = common(*(v if is_number(v) else lift(v) for v in (start, stop)), float(count))
     first, last = e.together(converted(start, wide), converted(stop, wide))
     index = reshape(iota((count,), 0, wide), (count, *(1,) * first.ndim))
@@ -255,14 +255,14 @@ def triu(m: Any, k: int = 0) -> Tensor:
 
 @public()
 def ascontiguousarray(a: Any, dtype: Any = None) -> Tensor:
-    """Return `asarray` with one axis at least."""
+    """Return `asarray` with at least one axis."""
     found = asarray(a, dtype)
     return found if found.ndim else reshape(found, (1,))
 
 
 @public("asarray", "asanyarray")
 def asarray(a: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
-    """Return an array, a number or a nested list, of traced values too, as a traced value."""
+    """Return an array, number or nested list, also of traced values, as a traced value."""
     if is_number(a):
         kind = number_dtype(a) if dtype is None else as_dtype(dtype)
         return filled((), stored_number(a, kind), kind)
@@ -274,16 +274,16 @@ def asarray(a: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
 
 @public()
 def array(object: Any, dtype: Any = None, copy: bool | None = True, ndmin: int = 0) -> Tensor:
-    """Return an array, a number or a nested list, of traced values too, as a new array."""
+    """Return an array, number or nested list, also of traced values, as a new array."""
     found = fresh(asarray(object, dtype))
     return reshape(found, ((1,) * (ndmin - found.ndim) + found.shape))
 
 
 def _arrayed(a: Any) -> Tensor:
-    """Return a nested list of traced values and others as one value."""
+    """Return a nested list that contains traced values as one value."""
     if not isinstance(a, list | tuple) or not any(map(has_traced, a)):
         value = lift(a)
-        return fresh(value) if value.weak else value  # in an array a number has its own dtype
+        return fresh(value) if value.weak else value  # in an array a number has a dtype of its own
     return stack([_arrayed(v) for v in a])
 
 
@@ -291,9 +291,9 @@ def _arrayed(a: Any) -> Tensor:
 def meshgrid(
     *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> tuple[Tensor, ...]:
-    """Return each array, flat, spread over the grid of all ('xy' swaps the first two axes).
+    """Return coordinate arrays of the grid of all arrays ('xy' swaps the first two axes).
 
-    sparse : leave axes of size 1 where an array does not change
+    sparse : return axes of size 1 where an array does not vary
     """
     values = [reshape(lift(a), -1) for a in xi]
     if indexing not in ("xy", "ij"):

@@ -1,4 +1,4 @@
-"""Statements that are said with simpler ones, before a function is rewritten."""
+"""Lower statements to simpler ones before a function is rewritten."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ class Desugar(ast.NodeTransformer):
     """Rewrites statements of one function: ``match``, ``del``, ``x: T``, ``:=`` in a ``while``."""
 
     def __init__(self, first: str) -> None:
-        """Rewrite statements of a function whose first parameter is ``first``, "" for none."""
+        """Rewrite a function whose first parameter is ``first``, "" for none."""
         self.first = first
         self.subjects = 0
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        """Leave functions that are defined here: they are rewritten by themselves."""
+        """Skip nested functions: they are rewritten separately."""
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
-        """Leave functions that are defined here."""
+        """Skip nested functions."""
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
-        """Leave classes: their methods are rewritten by themselves."""
+        """Skip nested classes: their methods are rewritten separately."""
         return node
 
     def visit_Delete(self, node: ast.Delete) -> Any:
-        """``del x``: from here on the variable has no value."""
+        """``del x``: unbind the variable."""
         found: list[ast.stmt] = []
         for target in node.targets:
             if isinstance(target, ast.Name):
@@ -41,13 +41,13 @@ class Desugar(ast.NodeTransformer):
         return [place(ast.copy_location(f, node), node) for f in found]
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        """``x: T = value`` is ``x = value``: a variable of an inner function has no annotation."""
+        """``x: T = value`` becomes ``x = value``: nonlocal variables cannot be annotated."""
         if node.value is None:
             return ast.copy_location(ast.Pass(), node)
         return ast.copy_location(ast.Assign([node.target], node.value), node)
 
     def visit_Call(self, node: ast.Call) -> Any:
-        """``super()`` looks at the first parameter of the very function that it stands in."""
+        """``super()`` needs the first parameter of the function that contains it."""
         self.generic_visit(node)
         bare = isinstance(node.func, ast.Name) and node.func.id == "super"
         if bare and self.first and not node.args:
@@ -55,7 +55,7 @@ class Desugar(ast.NodeTransformer):
         return node
 
     def visit_While(self, node: ast.While) -> Any:
-        """``while (x := f()) > 0``: the test is a part of the body, where it binds."""
+        """``while (x := f()) > 0``: move the test into the body, where it binds."""
         self.generic_visit(node)
         if not any(isinstance(n, ast.NamedExpr) for n in ast.walk(node.test)):
             return node
@@ -66,7 +66,7 @@ class Desugar(ast.NodeTransformer):
         return place(ast.copy_location(made, node), node)
 
     def visit_Match(self, node: ast.Match) -> Any:
-        """``match`` over values becomes ``if`` statements; other patterns look into objects."""
+        """Lower a ``match`` over values to ``if`` statements; other patterns inspect objects."""
         self.generic_visit(node)
         if not all(_is_plain(case.pattern) for case in node.cases):
             return node
@@ -92,7 +92,7 @@ class Desugar(ast.NodeTransformer):
 
 
 def _is_plain(pattern: ast.pattern) -> bool:
-    """Whether a pattern only compares its subject with values, or takes it as it is."""
+    """Whether a pattern only compares its subject with values, or captures it."""
     match pattern:
         case ast.MatchValue() | ast.MatchSingleton():
             return True

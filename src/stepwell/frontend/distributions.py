@@ -1,4 +1,4 @@
-"""Distributions that are a function of one number of [0, 1) each."""
+"""Distributions that are a function of one uniform number each."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from stepwell.frontend.tensor import Tensor
 def uniform(
     key: Any, shape: Any = None, dtype: Any = float, minval: Any = 0.0, maxval: Any = 1.0
 ) -> Tensor:
-    """Return numbers evenly spread over [minval, maxval); rounding may give maxval itself.
+    """Return numbers uniformly distributed over [minval, maxval); rounding may give maxval.
 
-    key : (2,) uint32, as `key` gives it
-    shape : an int or a tuple of them; None means that of the parameters together
+    key : (2,) uint32, from `key`
+    shape : an int or a tuple of them; None is the broadcast shape of the parameters
     dtype : of floats; float is float64. The numbers are multiples of 2^-52 in float64, 2^-24 in
         float32
     minval, maxval : numbers or arrays
-    raises TypeError : the dtype is none of floats, or the key is no key
+    raises TypeError : the dtype is not a float dtype, or the key is invalid
     raises ValueError : the parameters do not broadcast to the shape
     source : `jax.random.uniform`
 
@@ -75,13 +75,13 @@ def normal(
 
 
 def standard_normal(key: Any, shape: Shape, kind: DType, start: int = 0) -> Tensor:
-    """Return numbers of mean 0 and deviation 1."""
+    """Return numbers of mean 0 and standard deviation 1."""
     wide = wide_dtype(kind)
     return cast(normal_quantile(opened(unit(key, shape, wide, start))), kind)
 
 
 def moved(found: Tensor, loc: Any, scale: Any) -> Tensor:
-    """Return numbers of a distribution stretched by ``scale`` and moved by ``loc``."""
+    """Return numbers of a distribution scaled by ``scale`` and shifted by ``loc``."""
     if not (is_number(scale) and scale == 1):
         found = e.multiply(found, parameter(scale, found.kind))
     if not (is_number(loc) and loc == 0):
@@ -93,7 +93,7 @@ def moved(found: Tensor, loc: Any, scale: Any) -> Tensor:
 def truncated_normal(
     key: Any, lower: Any = -2.0, upper: Any = 2.0, shape: Any = None, dtype: Any = float
 ) -> Tensor:
-    """Return numbers of the normal distribution that lie in [lower, upper].
+    """Return numbers of the normal distribution truncated to [lower, upper].
 
     key : (2,) uint32, as `key` gives it
     lower, upper : numbers or arrays
@@ -264,7 +264,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Tensor:
     """Return booleans that are true with probability ``p``.
 
     key : (2,) uint32, as `key` gives it
-    p : numbers in 0 .. 1
+    p : probabilities in [0, 1]
     shape : an int or a tuple of them; None means that of the parameters together
     raises TypeError : the key is no key
     raises ValueError : the parameters do not broadcast to the shape

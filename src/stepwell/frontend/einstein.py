@@ -1,4 +1,4 @@
-"""`numpy.einsum` in all its forms: ``...``, letters that repeat, lists of axes, axes of size 1."""
+"""`numpy.einsum` in all its forms: ``...``, repeated letters, lists of axes, axes of size 1."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def einsum(
     casting: str = "safe",
     optimize: Any = False,
 ) -> Tensor:
-    """`numpy.einsum`: the subscripts and arrays, or arrays each followed by a list of axes.
+    """`numpy.einsum`: subscripts and arrays, or arrays each followed by a list of axes.
 
-    With more than two arrays they are combined from left to right, whatever ``optimize`` says.
+    More than two arrays are contracted from left to right, whatever ``optimize`` says.
     """
     if not operands:
         raise ValueError("must specify the einstein sum subscripts string and at least one operand")
@@ -74,7 +74,7 @@ def _letters(axes: Any) -> str:
 
 
 def _broadcast_letters(names: Sequence[str], values: Sequence[Tensor], subscripts: str) -> str:
-    """Return the letters that stand for ``...`` where it has most axes."""
+    """Return letters for the axes of ``...``, as many as its largest rank."""
     most = 0
     for name, value in zip(names, values, strict=True):
         if "." in name.replace("...", "", 1):
@@ -91,7 +91,7 @@ def _broadcast_letters(names: Sequence[str], values: Sequence[Tensor], subscript
 
 
 def _named(name: str, value: Tensor, wide: str) -> str:
-    """Return a subscript with letters for ``...``: the last ones, as broadcasting has it."""
+    """Return a subscript with letters for ``...``: the last ones, as broadcasting aligns them."""
     if "..." in name:
         axes = value.ndim - len(name) + 3
         name = name.replace("...", wide[len(wide) - axes :])
@@ -101,7 +101,7 @@ def _named(name: str, value: Tensor, wide: str) -> str:
 
 
 def _without_repeats(name: str, value: Tensor) -> tuple[str, Tensor]:
-    """Take the diagonal of axes that have one letter."""
+    """Take the diagonal of axes with the same letter."""
     for letter in sorted(set(name)):
         while name.count(letter) > 1:
             first = name.index(letter)

@@ -1,8 +1,8 @@
-"""Functions that act on each element by itself.
+"""Elementwise functions.
 
-Arguments are traced values, arrays or Python numbers, broadcast together and converted to the dtype
-that NumPy gives them together (`promotion`). Results have the broadcast shape. What `ufuncs` names
-is called as NumPy's ufunc; the rest is entered in the table here.
+Arguments are traced values, arrays or Python numbers, broadcast together and promoted to one dtype
+as by NumPy (`promotion`). Results have the broadcast shape. Functions listed in `ufuncs` are called
+as NumPy's ufuncs; the others are registered in the table here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BYTE, DOUBLE = DTYPES["i8"], as_dtype("f64")
 
 
 def _floating(x: Tensor) -> Tensor:
-    """Return ``x`` as floats, integers as NumPy does: the narrowest that holds each of them."""
+    """Return ``x`` as floats, integers as in NumPy: the narrowest dtype that holds each of them."""
     if x.kind.kind == "float":
         return x
     return cast(x, DTYPES[{1: "f16", 2: "f32"}.get(x.kind.bytes, "f64")])
@@ -113,7 +113,7 @@ def _comparison(name: str, formula: str, op: str) -> Callable[[Any, Any], Tensor
         if wide is None:
             return _emit(op, together(x1, x2), BOOL)
         signed, unsigned = (x1, x2) if wide else (x2, x1)
-        # a negative number is less than any without a sign
+        # a negative number is less than any unsigned one
         known = getattr(np, name)(*((-1, 0) if wide else (0, -1)))
         other = cast(lift(signed), unsigned.kind)
         found = _emit(op, together(*((other, x2) if wide else (x1, other))), BOOL)
@@ -123,7 +123,7 @@ def _comparison(name: str, formula: str, op: str) -> Callable[[Any, Any], Tensor
 
 
 def _beyond(x1: Any, x2: Any) -> bool | None:
-    """Whether the first of two is signed where no integer holds both; None where one does."""
+    """Whether the first of two integers is the signed one; None if an integer dtype holds both."""
     kinds = [v.kind.name if isinstance(v, Tensor) and not v.weak else "" for v in (x1, x2)]
     if "ui64" not in kinds:
         return None
@@ -157,7 +157,7 @@ bitwise_right_shift = _integers("bitwise_right_shift", "floor(x1 / 2**x2)", "shi
 
 
 def _narrow(values: list[Tensor]) -> list[Tensor]:
-    """Return booleans as int8, in which NumPy computes what it has no rule of theirs for."""
+    """Return booleans as int8, in which NumPy computes functions without a loop for booleans."""
     return [cast(v, BYTE) if v.kind is BOOL else v for v in values]
 
 
@@ -176,12 +176,12 @@ def negative(x: Any, /) -> Tensor:
 
 
 def square(x: Any, /) -> Tensor:
-    """Return ``x * x`` element by element; of booleans, int8."""
+    """Return ``x * x`` element by element; as int8 for booleans."""
     return _emit("square", _narrow([lift(x)]))
 
 
 def bitwise_count(x: Any, /) -> Tensor:
-    """Return how many bits of ``|x|`` are set, as uint8; TypeError for floats."""
+    """Return the number of bits set in ``|x|``, as uint8; TypeError for floats."""
     value = lift(x)
     if value.kind.kind == "float":
         raise TypeError(f"bitwise_count takes integers or booleans, got {value.kind.name}")
@@ -212,13 +212,13 @@ def minimum(x1: Any, x2: Any, /) -> Tensor:
 
 
 def add(x1: Any, x2: Any, /) -> Tensor:
-    """Return ``x1 + x2`` element by element, broadcast; of booleans, their disjunction."""
+    """Return ``x1 + x2`` element by element, broadcast; for booleans, their disjunction."""
     values = together(x1, x2)
     return _emit("or" if values[0].kind is BOOL else "add", values)
 
 
 def multiply(x1: Any, x2: Any, /) -> Tensor:
-    """Return ``x1 * x2`` element by element, broadcast; of booleans, their conjunction."""
+    """Return ``x1 * x2`` element by element, broadcast; for booleans, their conjunction."""
     values = together(x1, x2)
     return _emit("and" if values[0].kind is BOOL else "mul", values)
 
@@ -241,7 +241,7 @@ def fmod(x1: Any, x2: Any, /) -> Tensor:
 def pow(x1: Any, x2: Any, /) -> Tensor:
     """Return ``x1 ** x2`` element by element; a small integer exponent becomes products.
 
-    Integers to the power of integers are integers, which wrap, but to a negative number floats.
+    Integer powers of integers are integers, which wrap; a negative exponent gives floats.
     """
     if is_number(x2) and float(x2).is_integer() and 1 <= x2 <= 4:
         base = lift(x1)
@@ -264,7 +264,7 @@ def _product(x: Tensor, times: int) -> Tensor:
 
 
 def bitwise_invert(x: Any, /) -> Tensor:
-    """Return ``x`` with every bit flipped; of booleans, their negation."""
+    """Return ``x`` with every bit flipped; for booleans, their negation."""
     value = lift(x)
     if value.kind.kind == "float":
         raise TypeError(f"bitwise_invert takes integers or booleans, got {value.kind.name}")
@@ -319,7 +319,7 @@ isfinite = _classify("isfinite", "neither an infinity nor NaN")
 
 
 def truth(x: Any) -> Tensor:
-    """Return whether each element of ``x`` is true: not 0."""
+    """Return whether each element of ``x`` is nonzero."""
     value = lift(x)
     return value if value.kind is BOOL else not_equal(value, 0)
 
@@ -337,7 +337,7 @@ logical_xor = _logical("logical_xor", "xor")
 
 
 def logical_not(x: Any, /) -> Tensor:
-    """Return ``not x`` of truth values; numbers are true but 0."""
+    """Return ``not x`` of truth values; nonzero numbers are true."""
     return _emit("not", [truth(x)])
 
 
@@ -362,10 +362,10 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Tensor:
 def clip(
     a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None
 ) -> Tensor:
-    """Return ``a`` limited to ``a_min`` and ``a_max``, in the dtype that all have together.
+    """Return ``a`` clamped to ``a_min`` .. ``a_max``, in the dtype that all promote to.
 
-    None is no limit; NaN stays NaN, and where ``a_min > a_max`` it is ``a_max``.
-    min, max : other names of the limits
+    None is no limit; NaN stays NaN, and where ``a_min > a_max`` the result is ``a_max``.
+    min, max : aliases of the limits
     """
     if min is not None or max is not None:
         if a_min is not None or a_max is not None:
@@ -379,7 +379,7 @@ def clip(
 
 
 def _limit(a: Any, limit: Any, sign: int) -> Any:
-    """Return a limit, None where it is an integer beyond all of the dtype of ``a``."""
+    """Return a limit, or None if it is an integer outside the range of the dtype of ``a``."""
     value = a if is_number(a) else lift(a)
     if not isinstance(limit, int) or isinstance(value, int | float):
         return limit
@@ -411,7 +411,7 @@ def _astype(
 
 @public()
 def bitcast(x: Any, dtype: Any) -> Tensor:
-    """Return the bits of ``x`` read as ``dtype``, which has as many."""
+    """Return the bits of ``x`` reinterpreted as ``dtype``, of the same width."""
     value, kind = lift(x), as_dtype(dtype)
     if kind.bytes != value.kind.bytes or BOOL in (kind, value.kind):
         raise TypeError(f"cannot read {value.kind.name} as {kind.name}: they differ in width")

@@ -1,8 +1,8 @@
-"""What goes wrong while a function is traced."""
+"""Errors of tracing."""
 
 
 class TraceError(TypeError):
-    """What was asked of a traced value cannot be known before the program runs."""
+    """An operation needs the numbers of a traced value before the program runs."""
 
     ends: int | None = None
-    """The region that ends with an exception of the user's, by number, where it says so."""
+    """The number of the region that a user's exception ends, if the error stands for one."""

@@ -1,4 +1,4 @@
-"""`eval_shape`: what a function would return, without a run or a compiler."""
+"""`eval_shape`: a function's result types, without running or compiling it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stepwell.frontend.specs import ShapeDtypeStruct
 
 @entrance
 def eval_shape(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """Return the shapes and dtypes of what ``function`` returns: traced, not compiled or run.
+    """Return the shapes and dtypes of a function's results: traced, not compiled or run.
 
     args, kwargs : arrays, or `ShapeDtypeStruct` in their place
     source : the name is JAX's
@@ -28,7 +28,7 @@ def eval_shape(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> An
     """
     traced = (function if isinstance(function, Function) else jit(function)).trace(*args, **kwargs)
     if any(kind.name == "bf16" for kind, _ in traced.results):
-        with suppress(ImportError):  # which makes NumPy know the dtype
+        with suppress(ImportError):  # importing it registers the dtype with NumPy
             import_module("ml_dtypes")
     results = [traced.results[k] for k in traced.effects.places]
     leaves = [

@@ -1,6 +1,6 @@
-"""`stepwell.numpy`: in a trace ours, outside of one NumPy's.
+"""`stepwell.numpy`: traced functions inside a trace, NumPy's outside.
 
-A name that NumPy lacks is compiled where it is called outside of a trace.
+A function that NumPy lacks is compiled when it is called outside a trace.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _PLAIN = (
     *("True_", "False_", "common_type", "exceptions", "fromfunction", "ufunc"),
     *("set_printoptions", "get_printoptions", "printoptions", "seterr", "geterr", "typename"),
 )
-"""Names that are NumPy's own in a trace too: no traced value is among their arguments."""
+"""Names that are NumPy's own even in a trace: their arguments are never traced."""
 
 
 def _scalar_types() -> list[str]:
-    """Return NumPy's names of the dtypes that are ours."""
+    """Return NumPy's names of the supported dtypes."""
     return [n for n, t in vars(np).items() if isinstance(t, type) and _is_ours(t)]
 
 
@@ -44,11 +44,11 @@ def _is_ours(kind: type) -> bool:
 
 
 NAMES = sorted({*_PLAIN, *_scalar_types()})
-"""What is NumPy's own in a trace too: constants, dtypes, and functions of dtypes and shapes."""
+"""Names that are NumPy's own even in a trace: constants, dtypes, functions of dtypes and shapes."""
 
 
 class Ufunc:
-    """A ufunc of NumPy's: called, or by ``reduce``, ``accumulate``, ``outer`` and ``at``."""
+    """A ufunc: callable, with the methods ``reduce``, ``accumulate``, ``outer`` and ``at``."""
 
     def __init__(self, theirs: Any, name: str) -> None:
         self.theirs = theirs
@@ -64,7 +64,7 @@ class Ufunc:
         return self._call("reduce", inputs, keywords)
 
     def accumulate(self, /, *inputs: Any, **keywords: Any) -> Any:
-        """Combine the elements up to each place along an axis."""
+        """Combine the elements up to each position along an axis."""
         return self._call("accumulate", inputs, keywords)
 
     def outer(self, /, *inputs: Any, **keywords: Any) -> Any:
@@ -76,7 +76,7 @@ class Ufunc:
         return self._call("at", inputs, keywords)
 
     def reduceat(self, /, *inputs: Any, **keywords: Any) -> Any:
-        """Combine slices; NumPy's only."""
+        """Combine slices; NumPy only."""
         return self._call("reduceat", inputs, keywords)
 
     def _call(self, method: str, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -94,10 +94,10 @@ class Ufunc:
 
 
 def facades() -> dict[str, Any]:
-    """Return the functions of `stepwell.numpy` by name, with NumPy's further names of each."""
+    """Return the functions of `stepwell.numpy` by name, including NumPy's aliases."""
     complete()
     found: dict[str, Any] = {}
-    # `dir` names modules that are loaded when they are first asked for: a tenth of a second
+    # `dir` would import NumPy's lazy submodules: a tenth of a second
     theirs = {n: f for n, f in sorted(vars(np).items()) if not n.startswith("_")}
     for name, function in theirs.items():
         if isinstance(function, np.ufunc) and function.__name__ in UFUNCS:
@@ -113,7 +113,7 @@ def facades() -> dict[str, Any]:
 
 
 class Submodule:
-    """A module of NumPy's whose functions are ours in a trace, as far as they are here."""
+    """A submodule of NumPy whose supported functions can be traced."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = f"stepwell.numpy.{name}"
@@ -153,7 +153,7 @@ def _facade(name: str, theirs: Any) -> Callable[..., Any]:
 
 
 def _computed(name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """Return what a function that NumPy lacks gives: compiled once for each way it is called."""
+    """Return the result of a function that NumPy lacks, compiled once per signature."""
     leaves, tree = flatten((args, keywords))
     arrays = [v for v in leaves if isinstance(v, Tensor | np.ndarray | np.generic | float)]
     where = tuple(isinstance(v, Tensor | np.ndarray | np.generic | float) for v in leaves)
@@ -162,7 +162,7 @@ def _computed(name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any
 
 
 class _Held:
-    """Values that are told apart by their keys, which stand beside them."""
+    """Values that a cache ignores: all instances are equal, since their keys are arguments too."""
 
     def __init__(self, values: tuple[Any, ...]) -> None:
         self.values = values

@@ -12,15 +12,15 @@ from stepwell.frontend.weights import frozen
 
 
 def freeze(tree: Any) -> Any:
-    """Return ``tree`` with copies of its arrays that nobody can write to: constants of functions.
+    """Return ``tree`` with read-only copies of its arrays, which functions may take as constants.
 
-    A jitted function reads other arrays from outside of it, in variables of its module and of
-    closures, at each call. Frozen ones become a part of its program, which is faster: products are
-    packed and what is computed with them alone is folded. Views of them are frozen too.
+    A jitted function reads other captured arrays, of its module and closures, at each call. Frozen
+    arrays become part of its program, which is faster: the compiler packs operands of products and
+    folds constant expressions. Views of frozen arrays are frozen too.
 
-    tree : an array or a `sw.Variable` (as it is now), or these in tuples, lists and dicts; numbers
-        and text stay as they are
-    raises TypeError : something in it is neither
+    tree : an array or a `sw.Variable` (with its present value), or tuples, lists and dicts of them;
+        numbers and text are unchanged
+    raises TypeError : a leaf is of another type
 
     >>> import numpy as np, stepwell as sw
     >>> weights = sw.freeze({"w": np.ones((3, 2), np.float32)})

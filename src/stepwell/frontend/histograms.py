@@ -23,12 +23,12 @@ from stepwell.frontend.tensor import Tensor
 def bincount(
     x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None
 ) -> Tensor:
-    """Return how often each of 0, 1, ... ``length - 1`` stands in ``x``, as int64.
+    """Return how often each of 0, 1, ... ``length - 1`` occurs in ``x``, as int64.
 
-    weights : of the shape of x: what is added up instead of 1, as float64
-    length : how long the result is; numbers beyond are not counted. NumPy takes the greatest of x,
-        which only the run knows; so without it a traced x is refused
-    raises TraceError : no length
+    weights : of the shape of x: the summands instead of 1, as float64
+    length : the size of the result; larger numbers are not counted. NumPy's default depends on the
+        maximum of x, so a traced x needs a length
+    raises TraceError : x is traced, and no length is given
     source : `numpy.bincount`, `jax.numpy.bincount`
     """
     if length is None and not isinstance(x, Tensor):
@@ -53,7 +53,7 @@ def bincount(
 
 
 def counted(places: Tensor, weight: Tensor | None, length: int) -> Tensor:
-    """Return sums of weights, or counts, by place; what is out of range is left out."""
+    """Return sums of weights, or counts, by position; positions out of range are dropped."""
     kind = INTEGER if weight is None else weight.kind
     updates = full(places.shape, 1, INTEGER) if weight is None else weight
     where = cast(places, INTEGER)
@@ -85,7 +85,7 @@ def _outer(a: Tensor, range: Any) -> tuple[Any, Any]:
 
 
 def _edges(a: Any, bins: Any, range: Any) -> tuple[Tensor, int | None, Any]:
-    """Return the edges, the number of bins where they are even, and the first and last edge."""
+    """Return the edges, the number of bins if their widths are equal, and the outer edges."""
     value = ravel(array(a))
     if isinstance(bins, str):
         raise TraceError(
@@ -117,7 +117,7 @@ def _rises(bins: Any) -> bool:
 
 
 def edges_of(a: Any, bins: Any, range: Any) -> Tensor:
-    """Return the edges of bins that are given by their number or their edges."""
+    """Return the edges of bins, given their number or the edges."""
     return _edges(a, bins, range)[0]
 
 
@@ -147,7 +147,7 @@ def histogram(
         bins_n = n
         place = _even_place(value, edges, n, *ends)
     given = None if weight is None else ravel(weight)
-    if given is not None and given.kind is BOOL:  # whether any is true
+    if given is not None and given.kind is BOOL:  # whether any weight is true
         counts = e.not_equal(counted(place, cast(given, INTEGER), max(bins_n, 0)), 0)
     else:
         counts = counted(place, given, max(bins_n, 0))
@@ -162,7 +162,7 @@ def _together(x: Tensor, y: Tensor) -> list[Tensor]:
 
 
 def _even_place(value: Tensor, edges: Tensor, n: int, first: Tensor, last: Tensor) -> Tensor:
-    """Return in which of n even bins each number lies, -1 for none: by a quotient, then exactly."""
+    """Return each number's index among n equal bins, or -1: by division and exact correction."""
     number = value if value.kind.kind == "float" else cast(value, WIDE)
     number, first, last = unified(number, first, last)
     inside = e.logical_and(e.greater_equal(number, first), e.less_equal(number, last))
@@ -181,7 +181,7 @@ def _even_place(value: Tensor, edges: Tensor, n: int, first: Tensor, last: Tenso
 
 @public()
 def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
-    """`numpy.digitize`; traced bins are taken to be in order, rising or falling."""
+    """`numpy.digitize`; traced bins are assumed to be sorted, increasing or decreasing."""
     value, edges = array(x), array(bins)
     if edges.ndim != 1:
         raise ValueError("object of too small depth for desired array")

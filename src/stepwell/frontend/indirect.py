@@ -1,7 +1,7 @@
-"""``x[indices[low:high]]``: indices that are a slice of which only the run knows the bounds.
+"""``x[indices[low:high]]``: an index array sliced with traced bounds.
 
-What lies outside of the bounds is index 0 as it is read, and an index past the end as it is written
-to, where nothing is written: so it is never out of bounds, and what is read there nobody sees.
+The whole index array is used, masked: outside the bounds a read uses index 0, whose result is never
+used, and a write uses an index past the end, which drops it. So no index is out of range.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from stepwell.frontend.windows import Window, together
 
 
 def has_window(index: Any) -> bool:
-    """Whether an index has a `Window` in it."""
+    """Whether an index contains a `Window`."""
     return type(index) is Window or (type(index) is tuple and Window in map(type, index))
 
 
 def _aligned(index: Any) -> tuple[list[Any], list[int], list[Bounds | None]]:
-    """Return the parts of an index with arrays in the place of windows, which ones these are, and
-    the bounds of the axes that they have together.
+    """Return the parts of an index with arrays in place of windows, the positions of these parts,
+    and the bounds of their common axes.
     """
     parts: list[Any] = list(index) if type(index) is tuple else [index]
     at = [k for k, p in enumerate(parts) if isinstance(p, Window | Tensor) and p.ndim]
@@ -45,7 +45,7 @@ def _aligned(index: Any) -> tuple[list[Any], list[int], list[Bounds | None]]:
 
 
 def _check_inside(index: Tensor, inside: Tensor, size: int, axis: int) -> None:
-    """Raise IndexError where an index of those ``inside`` of the bounds is out of range."""
+    """Raise IndexError if an index for which ``inside`` is true is out of range."""
     trace = index.graph
     low, high = trace.ranges.of(index) or (0, 0)
     if not trace.check_bounds or (low >= -size and high < size):
@@ -65,7 +65,7 @@ def _block_axis(place: Subscript) -> int:
 
 
 def read_through(x: Tensor, index: Any) -> Window:
-    """Return ``x[index]``, the elements of which lie within the bounds of the windows in it."""
+    """Return ``x[index]``, whose elements are valid within the bounds of the index's windows."""
     parts, at, bounds = _aligned(index)
     inside, sizes = Window(parts[at[0]], bounds).mask, _sizes_at(x, parts, at)
     for k in at:
@@ -81,7 +81,7 @@ def read_through(x: Tensor, index: Any) -> Window:
 
 
 def write_through(x: Tensor, index: Any, value: Any) -> None:
-    """Do ``x[index] = value``, where ``value`` has the bounds of the windows, or none."""
+    """Execute ``x[index] = value``; ``value`` has the windows' bounds, or none."""
     parts, at, bounds = _aligned(index)
     window = Window(parts[at[0]], bounds)
     inside, sizes = window.mask, _sizes_at(x, parts, at)

@@ -1,4 +1,4 @@
-"""Joining and cutting by NumPy's names: `append`, `insert`, `delete`, `block`, `dstack`, splits."""
+"""Joining and splitting by NumPy's names: `append`, `insert`, `delete`, `block`, `dstack` etc."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ dsplit = _split("dsplit", 3, lambda value: 2)
 
 
 def _where_to(obj: Any, size: int, name: str) -> np.ndarray[Any, Any]:
-    """Return the places that ``obj``, an int, a slice, a mask or a list of ints, names."""
+    """Return the positions that ``obj``, an int, a slice, a mask or a list of ints, selects."""
     if isinstance(obj, slice):
         return np.arange(size)[obj]
     places = known(obj, f"the places of numpy.{name} decide a shape: they must be known")
@@ -108,9 +108,9 @@ def _along(arr: Any, axis: int | None) -> tuple[Tensor, int]:
 
 @public()
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Tensor:
-    """`numpy.delete`; the places must be known while tracing.
+    """`numpy.delete`; the positions must be known while tracing.
 
-    raises IndexError : a place is out of range
+    raises IndexError : a position is out of range
     """
     value, at = _along(arr, axis)
     size = value.shape[at]
@@ -123,7 +123,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Tensor:
 
 
 def _picked(value: Tensor, places: np.ndarray[Any, Any], axis: int) -> Tensor:
-    """Return the parts at ``places``: where they follow each other, by slices."""
+    """Return the slices at ``places``: consecutive ones as one slice."""
     runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
     if len(runs) > 4:
         return take(value, places, axis=axis)
@@ -136,9 +136,9 @@ def _picked(value: Tensor, places: np.ndarray[Any, Any], axis: int) -> Tensor:
 
 @public()
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
-    """`numpy.insert`; the places must be known while tracing.
+    """`numpy.insert`; the positions must be known while tracing.
 
-    raises IndexError : a place is out of range
+    raises IndexError : a position is out of range
     """
     value, at = _along(arr, axis)
     size = value.shape[at]
@@ -152,7 +152,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     check_fits(values, value.kind)
     new = asarray(values, value.kind)
     count = len(places)
-    if single:  # one place: all that is given goes there
+    if single:  # insert all values at one position
         new = m.reshape(new, (*(1,) * max(value.ndim - new.ndim, 0), *new.shape))
         if given.ndim == 0:
             new = m.moveaxis(new, 0, at)
@@ -173,7 +173,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
 
 
 def _from_two(value: Tensor, new: Tensor, numbers: np.ndarray[Any, Any], axis: int) -> Tensor:
-    """Return the parts that ``numbers`` name of two arrays, counted on in the second."""
+    """Return slices of two arrays by ``numbers``, where those of the second follow the first's."""
     size = value.shape[axis]
     ends = (np.diff(numbers) != 1) | (numbers[1:] == size)
     runs = np.split(numbers, np.flatnonzero(ends) + 1)
@@ -223,7 +223,7 @@ def _block(arrays: Any, depth: int, rank: int) -> Tensor:
 
 @public()
 def resize(a: Any, new_shape: Any) -> Tensor:
-    """`numpy.resize`: the elements again and again until the shape is full."""
+    """`numpy.resize`: repeat the elements until the shape is full."""
     flat = m.ravel(array(a))
     sizes = np.broadcast_shapes(
         new_shape if isinstance(new_shape, tuple) else tuple(np.atleast_1d(new_shape).tolist())

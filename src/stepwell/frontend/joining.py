@@ -1,4 +1,4 @@
-"""Joining arrays and cutting them; repeating elements, and putting others around them."""
+"""Joining and splitting arrays; repeating elements, and padding."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from stepwell.frontend.tensor import Tensor
 def concat(
     arrays: Sequence[Any], axis: int | None = 0, dtype: Any = None, casting: str = "same_kind"
 ) -> Tensor:
-    """Join arrays along an axis they have; None flattens them first."""
+    """Concatenate arrays along an existing axis; None flattens them first."""
     given = list(arrays)
     values = same_dtype(*given)
     if not values:
@@ -74,7 +74,7 @@ def concat(
 
 @public()
 def stack(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Tensor:
-    """Join arrays of one shape along a new axis."""
+    """Stack arrays of one shape along a new axis."""
     values = same_dtype(*arrays)
     if not values:
         raise ValueError("need at least one array to stack")
@@ -87,7 +87,7 @@ def stack(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Tensor:
 
 @public()
 def unstack(x: Any, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """Return the slices of ``x`` along ``axis``, which they lack."""
+    """Return the slices of ``x`` along ``axis``, which is dropped."""
     value = lift(x)
     if not value.ndim:
         raise ValueError("Input array must be at least 1-d.")
@@ -96,7 +96,7 @@ def unstack(x: Any, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 @public()
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    """Return ``ary`` cut along ``axis`` in equal parts, or before each index of a list."""
+    """Split ``ary`` along ``axis`` into equal parts, or before each index of a list."""
     value = lift(ary)
     at = check_axis(axis, value.ndim)
     size = value.shape[at]
@@ -113,9 +113,9 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
 
 @public()
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
-    """Return ``a`` moved by ``shift`` places along ``axis``; what leaves comes in behind.
+    """Return ``a`` rotated by ``shift`` positions along ``axis``.
 
-    shift, axis : an int, or one per axis that is moved. Without an axis, all elements in order
+    shift, axis : an int, or one per rotated axis. Without an axis, rotate the flattened array
     """
     value = fresh(lift(a))
     if axis is None:
@@ -156,7 +156,7 @@ def tile(A: Any, reps: Any) -> Tensor:
 
 @public(method=True)
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
-    """Return ``a`` with each element along ``axis`` ``repeats`` times; None flattens first.
+    """Return ``a`` with each element repeated along ``axis``; None flattens it first.
 
     repeats : an int, or one for each element; known while tracing, as the shape depends on it
     """
@@ -174,7 +174,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
 
 
 def _times(repeats: Any, size: int, axis: int) -> np.ndarray[Any, Any]:
-    """Return how often elements are repeated: one number, or one for each of ``size``."""
+    """Return the repeat count of each of ``size`` elements, or one number for all."""
     if is_known(repeats):
         repeats = content(repeats)
     if isinstance(repeats, Tensor):
@@ -204,10 +204,10 @@ def pad(
     end_values: Any = None,
     reflect_type: Any = None,
 ) -> Tensor:
-    """Return ``array`` with a constant around it, or what ``mode`` says.
+    """Return ``array`` padded with a constant, or as ``mode`` says.
 
     pad_width : elements before and after: one int for all, one pair for all, or a pair per axis
-    mode : one of NumPy's, but functions
+    mode : one of NumPy's, but not a function
     """
     if callable(mode):
         raise TraceError("numpy.pad: a function as mode is not known to Stepwell")
@@ -234,7 +234,7 @@ def pad(
 
 
 def _between_constants(value: Tensor, pairs: Any, constants: Any) -> Tensor:
-    """Pad axis by axis with a constant of its own at either end."""
+    """Pad axis by axis with separate constants at both ends."""
     each = np.broadcast_to(constants, (value.ndim, 2)).tolist()
     for axis, (widths, fills) in enumerate(zip(pairs.tolist(), each, strict=True)):
         for end in (0, 1):
@@ -246,19 +246,19 @@ def _between_constants(value: Tensor, pairs: Any, constants: Any) -> Tensor:
 
 @public()
 def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
-    """Join arrays row by row."""
+    """Concatenate arrays vertically."""
     return concat([atleast_2d(a) for a in tup], 0, dtype, casting)
 
 
 @public()
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
-    """Join arrays column by column; of one axis, one behind the other."""
+    """Concatenate arrays horizontally; vectors end to end."""
     values = [atleast_1d(a) for a in tup]
     return concat(values, 0 if values and values[0].ndim == 1 else 1, dtype, casting)
 
 
 @public()
 def column_stack(tup: Any) -> Tensor:
-    """Join columns, each an array of one axis, or several in a matrix."""
+    """Stack vectors as columns; a matrix contributes its columns."""
     values = [lift(a) for a in tup]
     return concat([reshape(v, (-1, 1)) if v.ndim < 2 else v for v in values], 1)

@@ -1,4 +1,4 @@
-"""Functions that most programs do not need: imported when a name is looked for that is not here."""
+"""Rarely used functions, imported when a name is looked up and not found."""
 
 from stepwell.frontend import (
     choosing,
@@ -20,4 +20,4 @@ MODULES = (
     *(choosing, einstein, histograms, inserting, linalg, matrices, more_ufuncs, nan_functions),
     *(odds, order_statistics, sets, signals, statistics),
 )
-"""Each enters its functions in the one table."""
+"""Modules that register their functions in the table when imported."""

@@ -1,4 +1,4 @@
-"""Functions of `jax.lax` that make, move, cut and join arrays, or go along an axis."""
+"""Functions of `jax.lax` that create, rearrange, slice and join arrays, or work along an axis."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from stepwell.frontend.tensor import Tensor
 
 
 def broadcast(operand: Any, sizes: Sequence[int]) -> Tensor:
-    """Return ``operand`` repeated, with axes of ``sizes`` before its own."""
+    """Return ``operand`` repeated, with leading axes of ``sizes``."""
     value = lift(operand)
     return fresh(m.broadcast_to(value, (*checked_shape(tuple(sizes)), *value.shape)))
 
 
 def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[int]) -> Tensor:
-    """Return ``operand`` in ``shape``: its axis i is axis ``broadcast_dimensions[i]`` there.
+    """Broadcast ``operand`` to ``shape``: its axis i becomes axis ``broadcast_dimensions[i]``.
 
-    raises ValueError : they are not rising, or a size is neither that of the shape nor 1
+    raises ValueError : the dimensions do not increase, or a size is neither that of the shape nor 1
     """
     value, sizes = lift(operand), checked_shape(tuple(shape))
     dims = tuple(int(d) for d in broadcast_dimensions)
@@ -57,9 +57,9 @@ def broadcast_like(arr: Any, like_arr: Any) -> Tensor:
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """Return the shape that ``shapes`` have when they are broadcast together.
+    """Return the shape that ``shapes`` broadcast to.
 
-    raises ValueError : they do not fit
+    raises ValueError : they do not broadcast
     source : `jax.lax.broadcast_shapes`
 
     >>> import stepwell as sw
@@ -70,7 +70,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Tensor:
-    """Return ``x`` with axes of size 1 in front, so that it has ``rank``."""
+    """Return ``x`` with leading axes of size 1, so that it has ``rank`` axes."""
     value = lift(x)
     return m.reshape(value, ((1,) * (rank - value.ndim) + value.shape))
 
@@ -94,19 +94,19 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """Return an array of the shape and dtype of ``x``, unless told, filled with a number."""
+    """Return an array filled with a number, by default of the shape and dtype of ``x``."""
     value = lift(x)
     kind = value.dtype if dtype is None else dtype
     return _full(value.shape if shape is None else shape, fill_value, kind)
 
 
 def empty(shape: Any, dtype: Any) -> Tensor:
-    """Return zeros: every array has numbers here."""
+    """Return zeros: no array is uninitialized."""
     return _full(shape, 0, dtype)
 
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Tensor:
-    """Return ``operand`` with the axes from start up to stop made one."""
+    """Return ``operand`` with the axes from start up to stop flattened into one."""
     value = lift(operand)
     low, high, _ = builtins.slice(start_dimension, stop_dimension).indices(value.ndim)
     if high < low:
@@ -116,7 +116,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
 
 
 def concatenate(operands: Any, dimension: int) -> Tensor:
-    """Return arrays of one dtype joined along axis ``dimension``."""
+    """Return arrays of one dtype concatenated along axis ``dimension``."""
     values = [lift(v) for v in operands]
     if len({v.kind for v in values}) > 1:
         listed = ", ".join(str(v.dtype) for v in values)
@@ -130,17 +130,17 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Tensor:
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Tensor:
-    """Return the bits of ``operand`` read as a dtype of the same width."""
+    """Return the bits of ``operand`` reinterpreted as a dtype of the same width."""
     return e.bitcast(operand, new_dtype)
 
 
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Tensor:
-    """Return ``array`` with axes of size 1 that are ``dimensions`` of the result."""
+    """Return ``array`` with axes of size 1 inserted at ``dimensions`` of the result."""
     return m.expand_dims(array, tuple(dimensions))
 
 
 def reshape(operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None) -> Tensor:
-    """Return ``operand`` in another shape, its axes taken in the order ``dimensions``."""
+    """Transpose ``operand`` to the axes' order ``dimensions``, then reshape it."""
     value = lift(operand)
     if dimensions is not None:
         value = m.permute_dims(value, tuple(dimensions))
@@ -158,7 +158,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Tensor:
 
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Tensor]:
-    """Return parts of ``sizes`` along ``axis``.
+    """Split ``operand`` into parts of ``sizes`` along ``axis``.
 
     raises ValueError : the sizes do not add up to that of the axis
     """
@@ -170,7 +170,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Tensor]:
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Tensor:
-    """Return arrays of one shape joined along a new ``axis``."""
+    """Return arrays of one shape stacked along a new ``axis``."""
     return j.stack(operands, axis=axis)
 
 
@@ -195,9 +195,9 @@ def slice_(
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> Tensor:
-    """Return the block from ``start_indices`` up to ``limit_indices``, which lie within.
+    """Return the block from ``start_indices`` to ``limit_indices``, which must be in range.
 
-    raises ValueError : as many starts and limits as axes are needed, within their sizes
+    raises ValueError : there is not one start and limit for each axis, within its size
     """
     value = lift(operand)
     steps = (1,) * value.ndim if strides is None else tuple(strides)
@@ -230,7 +230,7 @@ def slice_in_dim(
 
 
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Tensor:
-    """Return the slice ``index`` along ``axis``, as an axis of size 1 where ``keepdims``."""
+    """Return the slice ``index`` along ``axis``; ``keepdims`` keeps the axis with size 1."""
     value = lift(operand)
     at = check_axis(axis, value.ndim)
     found = value[(*(builtins.slice(None),) * at, index)]
@@ -240,7 +240,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 def pad(operand: Any, padding_value: Any, padding_config: Any) -> Tensor:
     """Return ``operand`` with ``(low, high, interior)`` of ``padding_value`` along each axis.
 
-    low and high may be negative, which cuts; interior elements come between any two
+    negative low and high crop; interior elements are inserted between neighbors
     """
     value = lift(operand)
     filling = cast(lift(padding_value, value.kind), value.kind)
@@ -272,7 +272,7 @@ def dynamic_slice(
 ) -> Tensor:
     """Return the block of ``slice_sizes`` that begins at the traced ``start_indices``.
 
-    Negative starts count from the end. A block that would not lie inside is moved until it does.
+    Negative starts count from the end. A start is clamped so that the block lies inside.
     """
     return indexing.dynamic_slice(operand, start_indices, slice_sizes)
 
@@ -280,7 +280,7 @@ def dynamic_slice(
 def dynamic_update_slice(
     operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: Any = True
 ) -> Tensor:
-    """Return ``operand`` with ``update`` in place of the block that `dynamic_slice` would read."""
+    """Return ``operand`` with the block that `dynamic_slice` would read replaced by ``update``."""
     return indexing.dynamic_update_slice(operand, update, start_indices)
 
 
@@ -292,7 +292,7 @@ def dynamic_slice_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Tensor:
-    """Return ``slice_size`` slices along ``axis`` from the traced ``start_index`` on."""
+    """Return ``slice_size`` slices along ``axis``, beginning at the traced ``start_index``."""
     value = lift(operand)
     at = check_axis(axis, value.ndim)
     starts = [start_index if a == at else 0 for a in range(value.ndim)]
@@ -326,7 +326,7 @@ def dynamic_update_slice_in_dim(
 def dynamic_update_index_in_dim(
     operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Tensor:
-    """Return ``operand`` with ``update`` as its slice at the traced ``index`` along ``axis``."""
+    """Return ``operand`` with the slice at the traced ``index`` of ``axis`` set to ``update``."""
     value, part = lift(operand), lift(update)
     if part.ndim != value.ndim:
         part = m.expand_dims(part, check_axis(axis, value.ndim))
@@ -334,12 +334,12 @@ def dynamic_update_index_in_dim(
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Tensor:
-    """Return where the greatest element along ``axis`` is, in ``index_dtype``."""
+    """Return the index of the maximum along ``axis``, in ``index_dtype``."""
     return cast(call_named("argmax", (operand, axis), {}), as_dtype(index_dtype))
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Tensor:
-    """Return where the least element along ``axis`` is, in ``index_dtype``."""
+    """Return the index of the minimum along ``axis``, in ``index_dtype``."""
     return cast(call_named("argmin", (operand, axis), {}), as_dtype(index_dtype))
 
 
@@ -390,7 +390,7 @@ reduce_sum = _reduction("reduce_sum", "reduce_sum", "sums")
 
 
 def reduce_xor(operand: Any, axes: Sequence[int]) -> Tensor:
-    """Return the elements combined by ``^`` along ``axes``."""
+    """Return the reduction by ``^`` along ``axes``."""
     value = lift(operand)
     for axis in sorted((check_axis(a, value.ndim) for a in axes), reverse=True):
         value = Tensor.operators["call_ufunc"](np.bitwise_xor, "reduce", (value,), {"axis": axis})
@@ -400,9 +400,9 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Tensor:
 def sort(
     operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
 ) -> Tensor | tuple[Tensor, ...]:
-    """Return arrays in the rising order of the first ``num_keys`` of them along ``dimension``.
+    """Return arrays sorted along ``dimension`` by the first ``num_keys`` of them, increasing.
 
-    operand : an array, or arrays of one shape. NaN is the greatest; the order is always stable
+    operand : an array, or arrays of one shape. NaN is the greatest; the sort is always stable
     """
     if not isinstance(operand, list | tuple):
         return call_named("sort", (operand, dimension), {})
@@ -419,17 +419,17 @@ def sort(
 def sort_key_val(
     keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Return ``keys`` in rising order along ``dimension``, and ``values`` in the same order."""
+    """Return ``keys`` sorted along ``dimension``, and ``values`` in the same order."""
     first, second = sort((keys, values), dimension)
     return first, second
 
 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Tensor, Tensor]:
-    """Return the ``k`` greatest elements along ``axis``, falling, and their places as int32.
+    """Return the ``k`` greatest elements along ``axis``, decreasing, and their indices as int32.
 
-    Of equal elements the first comes first; NaN is the greatest.
+    Equal elements keep their order; NaN is the greatest.
 
-    raises ValueError : operand has no axis, or fewer than k elements along that one
+    raises ValueError : operand has no axis, or fewer than k elements along ``axis``
     """
     value = lift(operand)
     at = check_axis(axis, value.ndim)
@@ -440,7 +440,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Tensor, Tensor]:
 
 
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Tensor:
-    """Return the matrix products over the last two axes; the others are the same in both."""
+    """Return the matrix products over the last two axes; the batch axes must be equal."""
     a, b = lift(lhs), lift(rhs)
     if a.ndim < 2 or a.ndim != b.ndim:
         raise TypeError(f"lax.batch_matmul takes arrays of one rank, got {a.ndim} and {b.ndim}")

@@ -1,6 +1,6 @@
-"""Functions of `jax.lax` that act on each element: of arrays of one dtype and one shape.
+"""Elementwise functions of `jax.lax`, of arrays of one dtype and one shape.
 
-Unlike NumPy's they convert and broadcast nothing but Python numbers and values without axes.
+Unlike NumPy's they convert and broadcast only Python numbers and scalars.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ NUMBERS, BITS = (*FLOATS, *INTEGERS), ("bool", *INTEGERS)
 
 
 def operands(name: str, *values: Any, kinds: tuple[str, ...] = ()) -> list[Tensor]:
-    """Return values of one dtype and shape, as ``jax.lax`` wants them; numbers become such.
+    """Return values of one dtype and shape, as ``jax.lax`` requires; convert numbers.
 
-    raises TypeError : dtypes or shapes differ, or the dtype is none of ``kinds``
+    raises TypeError : dtypes or shapes differ, or the dtype is not of ``kinds``
     """
     found = same_narrow(*values)
     given = [v for v in map(_typed, values) if v is not None]
@@ -107,7 +107,7 @@ def _ufunc(name: str) -> Callable[..., Tensor]:
 
 
 def _divided(x: Tensor, y: Tensor) -> Tensor:
-    """Return ``x / y``, of integers cut towards zero, -1 where y is 0."""
+    """Return ``x / y``; integer quotients are truncated, and -1 where y is 0."""
     if x.kind.kind == "float":
         return e.divide(x, y)
     safe = e.where(e.equal(y, 0), 1, y)
@@ -119,7 +119,7 @@ def _divided(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _remainder(x: Tensor, y: Tensor) -> Tensor:
-    """Return what `div` leaves, with the sign of ``x``."""
+    """Return the remainder of `div`, with the sign of ``x``."""
     if x.kind.kind == "float":
         return e.fmod(x, y)
     return e.where(e.equal(y, 0), x, e.fmod(x, e.where(e.equal(y, 0), 1, y)))
@@ -130,7 +130,7 @@ def _power(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _shifted(op: str, sign: bool | None = None) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return a shift; bits beyond the dtype's are gone."""
+    """Return a shift; by the dtype's width or more it shifts all bits out."""
 
     def compute(x: Tensor, y: Tensor) -> Tensor:
         value = x
@@ -228,7 +228,7 @@ sub = _binary("sub", e.subtract, "``x - y``.", NUMBERS)
 
 
 def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Tensor:
-    """Return ``x * y``, in ``out_dtype`` where that is told."""
+    """Return ``x * y``, in ``out_dtype`` if given."""
     a, b = operands("mul", x, y, kinds=(*NUMBERS, "bool"))
     if out_dtype is not None:
         a, b = (cast(v, as_dtype(out_dtype)) for v in (a, b))
@@ -249,7 +249,7 @@ def integer_pow(x: Any, y: int) -> Tensor:
 
 
 class RoundingMethod(Enum):
-    """Where numbers halfway between two integers go.
+    """How numbers halfway between two integers are rounded.
 
     value, names, module, qualname, type, start, boundary : of `enum.Enum`
     source : `jax.lax.RoundingMethod`
@@ -264,7 +264,7 @@ class RoundingMethod(Enum):
 
 
 def round_(x: Any, rounding_method: Any = RoundingMethod.AWAY_FROM_ZERO) -> Tensor:
-    """Return ``x`` rounded to integers, halves away from zero unless told."""
+    """Return ``x`` rounded to integers, halves away from zero by default."""
     (value,) = operands("round", x, kinds=FLOATS)
     if rounding_method is RoundingMethod.TO_NEAREST_EVEN or rounding_method == 1:
         return e.round(value)
@@ -275,16 +275,16 @@ def round_(x: Any, rounding_method: Any = RoundingMethod.AWAY_FROM_ZERO) -> Tens
 
 
 def clamp(min: Any, x: Any, max: Any) -> Tensor:
-    """Return ``min`` where x is less, ``max`` where it is greater, else ``x``.
+    """Return ``x`` clamped to ``min`` .. ``max``.
 
-    min, max : of the dtype of ``x``, of its shape or without axes
+    min, max : of the dtype of ``x``, of its shape or scalar
     """
     low, value, high = operands("clamp", min, x, max)
     return _emitted("clamp")(value, low, high)
 
 
 def fma(x: Any, y: Any, z: Any) -> Tensor:
-    """Return ``x * y + z`` rounded once, for floats of one shape."""
+    """Return ``x * y + z`` with one rounding, for floats of one shape."""
     return _emitted("fma")(*operands("fma", x, y, z, kinds=FLOATS))
 
 
@@ -294,9 +294,9 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Tensor:
 
 
 def select_n(which: Any, *cases: Any) -> Tensor:
-    """Return the elements of the case that ``which`` names: booleans of two, or int32 from 0 on.
+    """Return each element from the case that ``which`` selects: a boolean of two, or int32.
 
-    which : of the shape of the cases, or without axes
+    which : of the shape of the cases, or scalar
     """
     if not cases:
         raise TypeError("lax.select_n needs at least one case")

@@ -21,7 +21,7 @@ SHAPES: dict[str, tuple[tuple[int, ...], str]] = {
     "idx2": ((2, 2), "int32"),
     "rows": ((4, 3), "float32"),
 }
-"""The arrays in the calls."""
+"""The arrays of the calls."""
 EXAMPLES: dict[str, tuple[str, str]] = {
     "abs": ("sw.lax.abs(i)", "ShapeDtypeStruct(shape=(4,), dtype=int32)"),
     "acos": ("sw.lax.acos(u)", "ShapeDtypeStruct(shape=(3,), dtype=float32)"),
@@ -266,11 +266,11 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "transpose": ("sw.lax.transpose(x, (1, 0))", "ShapeDtypeStruct(shape=(3, 2), dtype=float32)"),
     "unstack": ("len:sw.lax.unstack(x, 1)", "3"),
 }
-"""A call, and what `sw.eval_shape` gives for it; ``len:`` where that is how many there are."""
+"""A call, and the result of `sw.eval_shape` for it; of ``len:`` calls, its length."""
 
 
 def told(name: str, function: Any) -> str:
-    """Return the docstring of a function with its example, its source, all of its parameters."""
+    """Return the docstring of a function with its example, its source and all its parameters."""
     doc = inspect.getdoc(function) or ""
     call, result = EXAMPLES[name]
     counted = call.startswith("len:")

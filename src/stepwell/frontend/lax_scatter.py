@@ -1,4 +1,4 @@
-"""`gather` and `scatter` of `jax.lax`: blocks at places that arrays of indices name."""
+"""`gather` and `scatter` of `jax.lax`: blocks at positions given by index arrays."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from stepwell.frontend.tensor import Tensor
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """Which axes of the result, the operand and the indices belong to each other.
+    """The correspondence of axes of the result, the operand and the indices.
 
-    offset_dims : axes of the result that go through a block
-    collapsed_slice_dims : axes of the operand that a block has not, of size 1
-    start_index_map : for each start the axis of the operand
-    operand_batching_dims, start_indices_batching_dims : axes that go together
+    offset_dims : axes of the result that index into a block
+    collapsed_slice_dims : axes of the operand, of block size 1, that blocks omit
+    start_index_map : for each start its axis of the operand
+    operand_batching_dims, start_indices_batching_dims : pairs of batch axes
     source : `jax.lax.GatherDimensionNumbers`
 
     >>> import stepwell as sw
@@ -39,12 +39,12 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """Which axes of the updates, the operand and the indices belong to each other.
+    """The correspondence of axes of the updates, the operand and the indices.
 
-    update_window_dims : axes of the updates that go through a block
-    inserted_window_dims : axes of the operand that a block has not, of size 1
-    scatter_dims_to_operand_dims : for each start the axis of the operand
-    operand_batching_dims, scatter_indices_batching_dims : axes that go together
+    update_window_dims : axes of the updates that index into a block
+    inserted_window_dims : axes of the operand, of block size 1, that blocks omit
+    scatter_dims_to_operand_dims : for each start its axis of the operand
+    operand_batching_dims, scatter_indices_batching_dims : pairs of batch axes
     source : `jax.lax.ScatterDimensionNumbers`
 
     >>> import stepwell as sw
@@ -60,7 +60,7 @@ class ScatterDimensionNumbers(NamedTuple):
 
 
 class GatherScatterMode(Enum):
-    """What becomes of blocks that do not lie inside: moved, or filled and dropped.
+    """How blocks out of bounds are treated: clamped, or filled and dropped.
 
     value, names, module, qualname, type, start, boundary : of `enum.Enum`
     source : `jax.lax.GatherScatterMode`
@@ -76,7 +76,7 @@ class GatherScatterMode(Enum):
 
     @staticmethod
     def from_any(s: Any) -> GatherScatterMode:
-        """Return the mode that a name says; None is FILL_OR_DROP."""
+        """Return the mode of a name; None is FILL_OR_DROP."""
         if isinstance(s, GatherScatterMode):
             return s
         named = {"clip": 0, "fill": 1, "drop": 1, None: 1, "promise_in_bounds": 2}
@@ -87,9 +87,9 @@ class GatherScatterMode(Enum):
 
 class _Places(NamedTuple):
     indices: list[Tensor]
-    """For each axis of the operand, of the shape (batch axes, window axes)."""
+    """The indices along each axis of the operand, of the shape (batch axes, window axes)."""
     inside: Tensor
-    """Whether a block lies inside, of the shape of the batch axes and axes of size 1."""
+    """Whether each block is in bounds, of the shape of the batch axes and axes of size 1."""
     batch: int
 
 
@@ -101,11 +101,11 @@ def _places(
     gone: Sequence[int],
     batching: Sequence[tuple[int, int]],
 ) -> _Places:
-    """Return where each element of the blocks lies in an operand of ``shape``.
+    """Return the indices of each element of the blocks in an operand of ``shape``.
 
     starts : integers, of the batch axes and one of the size of ``index_map``
-    sizes : of a block along each axis        gone : axes that a block has not
-    batching : pairs of axes, of the operand and the starts, that go together
+    sizes : of a block along each axis        gone : axes that blocks omit
+    batching : pairs of batch axes, of the operand and the starts
     """
     batch = starts.shape[:-1]
     window = [a for a in range(len(shape)) if a not in gone]
@@ -145,10 +145,10 @@ def gather(
 ) -> Tensor:
     """Return the blocks of ``slice_sizes`` that begin at ``start_indices``.
 
-    start_indices : integers; the last axis says one start for each axis of ``start_index_map``
-    mode : 'clip', as unless told, moves blocks until they lie inside; 'fill' puts ``fill_value``
-        for those that do not; 'promise_in_bounds' is as 'clip'
-    fill_value : NaN, the least of signed and the greatest of other dtypes unless told
+    start_indices : integers; the last axis has one start for each axis of ``start_index_map``
+    mode : 'clip', the default, clamps starts so that blocks are in bounds; 'fill' returns
+        ``fill_value`` for blocks out of bounds; 'promise_in_bounds' equals 'clip'
+    fill_value : by default NaN, the minimum of signed and the maximum of other dtypes
     """
     value, starts, numbers = lift(operand), lift(start_indices), dimension_numbers
     gone = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
@@ -219,7 +219,7 @@ def _scatter(
         return fresh(value)
     first = found.indices[0]
     if GatherScatterMode.from_any(mode) is not GatherScatterMode.CLIP:
-        first = e.where(found.inside, first, value.shape[0])  # which is left out
+        first = e.where(found.inside, first, value.shape[0])  # dropped
     place = value.at[(first, *found.indices[1:])]
     return getattr(place, how)(m.broadcast_to(new, first.shape), mode="drop")
 
@@ -234,11 +234,11 @@ def scatter(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Tensor:
-    """Return ``operand`` with ``updates`` at the blocks that begin at ``scatter_indices``.
+    """Return ``operand`` with the blocks at ``scatter_indices`` replaced by ``updates``.
 
-    scatter_indices : integers; the last axis says a start for each axis of
+    scatter_indices : integers; the last axis has one start for each axis of
         ``scatter_dims_to_operand_dims``
-    mode : 'clip' moves blocks until they lie inside; others leave out those that do not
+    mode : 'clip' clamps starts so that blocks are in bounds; others drop blocks out of bounds
     """
     return _scatter("set", operand, scatter_indices, updates, dimension_numbers, mode)
 
@@ -267,7 +267,7 @@ def scatter_sub(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Tensor:
-    """Return ``operand`` with ``updates`` taken off; arguments as in `scatter`."""
+    """Return ``operand`` with ``updates`` subtracted; arguments as in `scatter`."""
     less = e.negative(lift(updates))
     return _scatter("add", operand, scatter_indices, less, dimension_numbers, mode)
 
@@ -296,7 +296,7 @@ def scatter_min(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Tensor:
-    """Return the lesser of ``operand`` and ``updates``; arguments as in `scatter`."""
+    """Return the minimum of ``operand`` and ``updates``; arguments as in `scatter`."""
     return _scatter("min", operand, scatter_indices, updates, dimension_numbers, mode)
 
 
@@ -310,5 +310,5 @@ def scatter_max(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Tensor:
-    """Return the greater of ``operand`` and ``updates``; arguments as in `scatter`."""
+    """Return the maximum of ``operand`` and ``updates``; arguments as in `scatter`."""
     return _scatter("max", operand, scatter_indices, updates, dimension_numbers, mode)

@@ -1,4 +1,4 @@
-"""Limits of dtypes, and functions by which numbers are near, rounded, or made finite."""
+"""Limits of dtypes, and functions that compare, round, or replace non-finite numbers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def rounded(a: Any, decimals: int = 0) -> Tensor:
 def nan_to_num(
     x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Tensor:
-    """Return ``x`` with numbers for NaN and infinities: the greatest and least of the dtype."""
+    """Return ``x`` with NaN replaced by 0 and infinities by the dtype's limits, by default."""
     value = lift(x)
     if value.kind.kind != "float":
         return fresh(value)
@@ -76,7 +76,7 @@ def nan_to_num(
 
 @public(anywhere=True)
 def result_type(*arrays_and_dtypes: Any) -> Any:
-    """Return the NumPy dtype that arrays, numbers and dtypes have together."""
+    """Return the NumPy dtype that arrays, numbers and dtypes promote to."""
     given = [kind_of(v) if isinstance(v, Tensor) else v for v in arrays_and_dtypes]
     return np.result_type(*(k(0) if k in (int, float) else k for k in given))
 
@@ -119,4 +119,4 @@ BF16 = SimpleNamespace(
     smallest_subnormal=np.float32(2.0**-133),
     tiny=np.float32(2.0**-126),
 )
-"""What NumPy's `finfo` would say of bfloat16."""
+"""`finfo` of bfloat16, which NumPy lacks."""

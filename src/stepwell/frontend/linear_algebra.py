@@ -1,4 +1,4 @@
-"""Products of matrices and tensors."""
+"""Matrix and tensor products."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stepwell.frontend.tensor import Tensor
 
 Axes = Sequence[int]
 COUNT = as_dtype("i32")
-"""What products of booleans are counted in."""
+"""The accumulator dtype of products of booleans."""
 
 
 def matmul(x1: Any, x2: Any, /) -> Tensor:
@@ -44,9 +44,9 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
 def dot_general(
     a: Tensor, b: Tensor, batch: tuple[Axes, Axes], contract: tuple[Axes, Axes]
 ) -> Tensor:
-    """Multiply and sum over ``contract``, elementwise over ``batch``; then a's axes, then b's."""
+    """Multiply and sum over ``contract``, per element of ``batch``; then a's axes, then b's."""
     shape = shapes.dot_general(a.shape, b.shape, batch, contract)
-    if a.kind is BOOL:  # whether any pair is true together
+    if a.kind is BOOL:  # a logical or of logical ands
         return e.not_equal(dot_general(cast(a, COUNT), cast(b, COUNT), batch, contract), 0)
     return a.graph.emit(
         "dot_general",
@@ -74,8 +74,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
 
 @public(method=True)
 def dot(a: Any, b: Any) -> Tensor:
-    """Return the product of matrices or vectors, or the sums over the last axis of ``a`` and the
-    last but one of ``b``."""
+    """Return the product of matrices or vectors: the sums of products over the last axis of
+    ``a`` and the last but one of ``b``."""
     x, y = same_dtype(a, b)
     if not x.ndim or not y.ndim:
         return e.multiply(x, y)
@@ -99,20 +99,20 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
 
 
 def _total(x: Tensor, axis: Any) -> Tensor:
-    """Return a sum in the dtype of what is summed; of booleans, whether any is true."""
+    """Return a sum in the dtype of its elements; for booleans, whether any is true."""
     return any(x, axis=axis) if x.kind is BOOL else summed(x, axis=axis, dtype=x.kind)
 
 
 @public()
 def outer(a: Any, b: Any) -> Tensor:
-    """Return ``a[i] * b[j]`` for the elements of two arrays, taken flat."""
-    # arrays of numbers, whose dtype counts here
+    """Return ``a[i] * b[j]`` for the elements of two flattened arrays."""
+    # lift as arrays: a number's own dtype counts here
     x, y = (reshape(v, (-1,)) for v in same_dtype(fresh(lift(a)), fresh(lift(b))))
     return dot_general(x, y, ((), ()), ((), ()))
 
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
-    """Return the sum along diagonal ``offset`` of the matrices that two axes make."""
+    """Return the sum along diagonal ``offset`` of the matrices in two axes."""
     value = lift(a)
     if value.ndim < 2:
         raise ValueError("diag requires an array of at least two dimensions")
@@ -130,10 +130,10 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 
 
 def einsum(subscripts: str, *operands: Any, optimize: Any = False) -> Tensor:
-    """Return the sum of products that ``subscripts`` names, as numpy.einsum.
+    """Return the sum of products that ``subscripts`` describes, as numpy.einsum.
 
-    One or more operands; no repeated index within an operand and no ellipsis. With more than two
-    operands they are combined from left to right.
+    Takes one or more operands, without repeated indices within an operand or an ellipsis. More than
+    two operands are contracted from left to right.
     """
     inputs, _, output = subscripts.replace(" ", "").partition("->")
     names = inputs.split(",")
@@ -161,7 +161,7 @@ def einsum(subscripts: str, *operands: Any, optimize: Any = False) -> Tensor:
 
 
 def _check_subscripts(names: Sequence[str], values: Sequence[Tensor]) -> None:
-    """Check that each operand has an axis for each letter, of one size everywhere."""
+    """Check that each operand has an axis for each letter, of consistent sizes."""
     sizes: dict[str, tuple[int, int]] = {}
     for number, (name, value) in enumerate(zip(names, values, strict=True)):
         if len(set(name)) != len(name) or set(name) - set(string.ascii_letters):
@@ -178,7 +178,7 @@ def _check_subscripts(names: Sequence[str], values: Sequence[Tensor]) -> None:
 
 
 def _pair(name: str, a: Tensor, other: str, b: Tensor, later: str) -> tuple[str, Tensor]:
-    """Combine two operands; an index that nothing later needs is summed."""
+    """Contract two operands; an index that no later operand needs is summed."""
     name, a, other, b = (*_without(name, a, other + later), *_without(other, b, name + later))
     shared = [c for c in name if c in other]
     batch = [c for c in shared if c in later]

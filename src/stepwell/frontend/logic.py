@@ -1,4 +1,4 @@
-"""What ``a and b``, ``a < b < c`` and ``x if c else y`` become in source that was rewritten."""
+"""``a and b``, ``a < b < c`` and ``x if c else y`` in rewritten source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.unbound import ASSIGN, Undefined
 
 CONDITIONAL = "the conditional expression"
-"""What the variable is called that holds what one gives."""
+"""The name of the variable that holds the value of a conditional expression."""
 
 
 def ternary(test: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
@@ -33,7 +33,7 @@ def ternary(test: Any, one: Callable[[], Any], other: Callable[[], Any]) -> Any:
 
 
 def and_(*parts: Callable[[], Any]) -> Any:
-    """Return what ``a and b and ...`` gives; both sides are computed where only the run knows."""
+    """Return ``a and b and ...``; traced operands are not short-circuited where that is safe."""
     value = parts[0]()
     for part in parts[1:]:
         if isinstance(value, Tensor):
@@ -46,7 +46,7 @@ def and_(*parts: Callable[[], Any]) -> Any:
 
 
 def or_(*parts: Callable[[], Any]) -> Any:
-    """Return what ``a or b or ...`` gives; both sides are computed where only the run knows."""
+    """Return ``a or b or ...``; traced operands are not short-circuited where that is safe."""
     value = parts[0]()
     for part in parts[1:]:
         if isinstance(value, Tensor):
@@ -59,9 +59,10 @@ def or_(*parts: Callable[[], Any]) -> Any:
 
 
 def _both_sides(a: Tensor, part: Callable[[], Any], first: bool) -> Any:
-    """Return ``a`` where its truth is ``first``, else ``part()``, computed wherever that is safe.
+    """Return ``a`` where its truth is ``first``, else ``part()``, without a branch if that is safe.
 
-    What the run may raise in it is raised only where Python comes there.
+    A branch is needed if ``part`` has runtime checks, which must fail only where Python evaluates
+    it.
     """
     test, trace = truth(a), a.graph
     mark, count = trace.mark(), len(trace.lines)
@@ -98,7 +99,7 @@ def not_(value: Any) -> Any:
 
 
 def compare(left: Any, *parts: tuple[Callable[[Any, Any], Any], Callable[[], Any]]) -> Any:
-    """Return ``a < b < c``: each is computed once."""
+    """Return ``a < b < c``; each operand is evaluated once."""
     result: Any = True
     for of, right in parts:
         value = right()
