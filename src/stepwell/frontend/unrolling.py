@@ -6,8 +6,8 @@ from stepwell.frontend.errors import TraceError
 from stepwell.frontend.tracing import active_trace
 
 LIMIT = 5000
-"""The most ops of an unrolled loop: at some 3 ms an op, a longer program takes longer to compile
-than anybody waits."""
+"""The most ops of an unrolled loop: compiling takes about 3 ms an op, so a larger program would
+take too long."""
 SAMPLE = LIMIT // 5
 """The number of ops after which the size of the whole loop is estimated."""
 MARGIN = 2

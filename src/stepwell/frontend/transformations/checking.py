@@ -24,7 +24,7 @@ EPS = float(np.cbrt(np.finfo(np.float64).eps))
 ATOL, RTOL = 1e-6, 1e-5
 """The tolerated errors: those of central differences in float64, with a margin of about 100."""
 MAX_MOVED = 64
-"""The most elements of the arguments, together, that are moved; of more, so many are sampled."""
+"""The most elements, of all arguments together, that are moved; larger inputs are sampled."""
 
 Array = NDArray[Any]
 
