@@ -6,7 +6,7 @@ machine and target, for any number of threads, inside and outside of a function 
 
 Element n of a drawn array depends only on the key and on n: the counter-based generator
 Threefry-2x32-20 encrypts n under the key. Bits, integers and uniform numbers are identical
-everywhere; derived numbers (`normal`, ...) are as far as `log` and `exp` are.
+everywhere to the last bit; derived numbers (`normal`, ...) are so if `log` and `exp` are.
 """
 
 from __future__ import annotations

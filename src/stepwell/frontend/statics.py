@@ -55,7 +55,7 @@ _ATTRIBUTES: dict[type[Any], tuple[str, ...]] = {
     MethodWrapperType: ("__self__", "__name__"),
     **dict.fromkeys((PurePosixPath, PosixPath, PureWindowsPath, WindowsPath), ("parts",)),
 }
-"""Classes that are identified by these attributes alone, whatever else their objects hold."""
+"""Classes whose objects are identified by these attributes, whatever else the objects hold."""
 
 _DEEPEST = 8
 """The nesting depth of guards; values nested more deeply are compared by key (in Python)."""
@@ -106,7 +106,7 @@ def typed(tree: Tree) -> Hashable:
 
 
 def guard_of(value: Any) -> Guard:
-    """Return the guard that accepts the static value ``value`` alone."""
+    """Return the guard that accepts only the static value ``value``."""
     return _guard(value, 0)
 
 

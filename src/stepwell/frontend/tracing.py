@@ -1,7 +1,7 @@
 """Trace a function: write it as `nd` text while Python runs it.
 
 Tracing writes text directly: each op appends one line in generic form, with the user's line as its
-location. So tracing needs no compiler, and a cached program is found by the text alone. Shapes and
+location. So tracing needs no compiler, and a cached program is found by its text. Shapes and
 dtypes are checked during tracing, because the user's line is still known then.
 
 A trace belongs to the thread and the context that began it. Its values may be used in that thread

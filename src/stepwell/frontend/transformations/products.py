@@ -32,7 +32,7 @@ Fun = Callable[..., Any]
 
 @entrance
 def vjp(fun: Fun, *primals: Any, has_aux: bool = False) -> Any:
-    """Return the result of ``fun`` and a function that maps cotangents of it to its arguments'.
+    """Return the result of ``fun``, and a function from its cotangents to those of ``primals``.
 
     fun : takes and returns arrays, numbers, and any structures of them; with ``has_aux`` it
         returns a pair of such a result and auxiliary values
