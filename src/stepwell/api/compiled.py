@@ -283,12 +283,14 @@ def compile(
         text = ModuleText(read.text, read.name)  # a later request for stages needs no weights
         placed = import_module("stepwell.core.placement").parse_placements(passes) if passes else ()
         request = _Request(text, entry, target, described, "", placed, named(), check_bounds, place)
-        locked = _locked(schedules, request, tune)
+        locked = _lock_text(schedules, request, tune)
         request = replace(request, lock=str(schedules) if locked else "")
-        return _fetched(request, read, locked, threads)
+        return _load_or_build(request, read, locked, threads)
 
 
-def _fetched(request: _Request, read: ModuleText, locked: str, threads: int | None) -> Compiled:
+def _load_or_build(
+    request: _Request, read: ModuleText, locked: str, threads: int | None
+) -> Compiled:
     """Return a program from the cache; compile it first if it is missing.
 
     read : the module with its weights
@@ -371,7 +373,7 @@ def lock_beside(module: Path, target: str = "c") -> Path:
     return module.with_suffix(".lock.json" if target == "c" else f".{target}.lock.json")
 
 
-def _locked(place: Path | None, request: _Request, tune: bool | float) -> str:
+def _lock_text(place: Path | None, request: _Request, tune: bool | float) -> str:
     """Return the text of a lock file, tuning first if that was requested; "" if none fits."""
     if place is None:
         return ""

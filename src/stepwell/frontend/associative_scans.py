@@ -47,7 +47,7 @@ def associative_scan(
         found = call(fn, unflatten(tree, a), unflatten(tree, b))
         return lifted(found)[0]
 
-    found = _running(values, at, combined)
+    found = _prefixes(values, at, combined)
     if reverse:
         found = [_cut(v, at, slice(None, None, -1)) for v in found]
     return unflatten(tree, found)
@@ -57,7 +57,7 @@ def _cut(x: Tensor, axis: int, part: slice) -> Tensor:
     return x[(slice(None),) * axis + (part,)]
 
 
-def _running(
+def _prefixes(
     values: list[Tensor],
     axis: int,
     combined: Callable[[list[Tensor], list[Tensor]], list[Tensor]],
@@ -70,7 +70,7 @@ def _running(
     def every(given: list[Tensor], *part: int | None) -> list[Tensor]:
         return [_cut(v, axis, slice(*part)) for v in given]
 
-    odd = _running(
+    odd = _prefixes(
         combined(every(values, 0, size - 1, 2), every(values, 1, None, 2)), axis, combined
     )
     begin = every(odd, 0, (size - 1) // 2)
@@ -79,10 +79,10 @@ def _running(
         call_named("concatenate", ((first, more),), {"axis": axis})
         for first, more in zip(every(values, 0, 1), rest, strict=True)
     ]
-    return [_woven(a, b, axis, size) for a, b in zip(even, odd, strict=True)]
+    return [_interleaved(a, b, axis, size) for a, b in zip(even, odd, strict=True)]
 
 
-def _woven(even: Tensor, odd: Tensor, axis: int, size: int) -> Tensor:
+def _interleaved(even: Tensor, odd: Tensor, axis: int, size: int) -> Tensor:
     """Return the elements of both, interleaved."""
     count = odd.shape[axis]
     pairs = call_named("stack", ((_cut(even, axis, slice(count)), odd),), {"axis": axis + 1})

@@ -276,7 +276,7 @@ class Captures:
             if capture.kind == ITSELF:
                 continue
             first = len(numbers)
-            tree = _settled(capture.tree, used, numbers)
+            tree = _numbered_guard(capture.tree, used, numbers)
             if tree is not True:
                 final = capture.final and not isinstance(tree, type(...))
                 looks.append((capture.kind, capture.holder, capture.key, tree, first, final))
@@ -318,7 +318,7 @@ def _mentions(text: str, leaf: Leaf) -> bool:
     return leaf.tensor.stamp > 0 or leaf.head.name in text
 
 
-def _settled(tree: Any, used: Sequence[Leaf], numbers: dict[int, int]) -> Any:
+def _numbered_guard(tree: Any, used: Sequence[Leaf], numbers: dict[int, int]) -> Any:
     """Turn a guard of `Captures` into one of trees.h; number the arrays that the program uses."""
     if isinstance(tree, Leaf):
         if tree.pinned:
@@ -328,7 +328,9 @@ def _settled(tree: Any, used: Sequence[Leaf], numbers: dict[int, int]) -> Any:
         numbers[id(tree)] = len(numbers)
         return ... if tree.variable is None else Variable
     if isinstance(tree, Branch):
-        return tree._replace(children=tuple(_settled(c, used, numbers) for c in tree.children))
+        return tree._replace(
+            children=tuple(_numbered_guard(c, used, numbers) for c in tree.children)
+        )
     return tree
 
 

@@ -113,7 +113,7 @@ def raise_in_branch(make: Callable[[], Any]) -> NoReturn:
 
     def said() -> Any:
         made.append(make())
-        return _said(made[0])
+        return _message(made[0])
 
     _, words, values = message_of(said)
     check(full((), False, BOOL), _kind_of(made[0]), words, values)
@@ -130,7 +130,7 @@ def ended(scope: int) -> TraceError:
     return error
 
 
-def _said(error: Any) -> Any:
+def _message(error: Any) -> Any:
     """Return the message of an exception."""
     arguments = () if isinstance(error, type) else error.args
     return arguments[0] if len(arguments) == 1 else arguments or None

@@ -84,19 +84,19 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
 @public()
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
     """Return zeros, by default of the shape and dtype of ``a``."""
-    return _like(a, 0, dtype, shape)
+    return _filled_like(a, 0, dtype, shape)
 
 
 @public()
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor:
     """Return an array, by default of the shape and dtype of ``prototype``."""
-    return _like(prototype, 0, dtype, shape)
+    return _filled_like(prototype, 0, dtype, shape)
 
 
 @public()
 def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
     """Return ones, by default of the shape and dtype of ``a``."""
-    return _like(a, 1, dtype, shape)
+    return _filled_like(a, 1, dtype, shape)
 
 
 @public()
@@ -107,7 +107,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     return full(value.shape if shape is None else shape, fill_value, kind)
 
 
-def _like(x: Any, number: int, dtype: Any, shape: Any) -> Tensor:
+def _filled_like(x: Any, number: int, dtype: Any, shape: Any) -> Tensor:
     value = lift(x)
     kind = value.kind if dtype is None else as_dtype(dtype)
     return filled(value.shape if shape is None else checked_shape(shape), number, kind)
@@ -266,7 +266,7 @@ def asarray(a: Any, dtype: Any = None, copy: bool | None = None) -> Tensor:
     if is_number(a):
         kind = number_dtype(a) if dtype is None else as_dtype(dtype)
         return filled((), stored_number(a, kind), kind)
-    value = _arrayed(a)
+    value = _from_list(a)
     kind = value.kind if dtype is None else as_dtype(dtype)
     found = cast(value, kind)
     return fresh(found) if copy else found
@@ -279,12 +279,12 @@ def array(object: Any, dtype: Any = None, copy: bool | None = True, ndmin: int =
     return reshape(found, ((1,) * (ndmin - found.ndim) + found.shape))
 
 
-def _arrayed(a: Any) -> Tensor:
+def _from_list(a: Any) -> Tensor:
     """Return a nested list that contains traced values as one value."""
     if not isinstance(a, list | tuple) or not any(map(has_traced, a)):
         value = lift(a)
         return fresh(value) if value.weak else value  # in an array a number has a dtype of its own
-    return stack([_arrayed(v) for v in a])
+    return stack([_from_list(v) for v in a])
 
 
 @public()

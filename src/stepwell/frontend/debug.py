@@ -47,7 +47,7 @@ def print(fmt: str, /, *args: Any, **kwargs: Any) -> None:
     leaves, tree = flatten((args, kwargs))
     arrays = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
     known = tuple(None if isinstance(leaf, Tensor) else (leaf,) for leaf in leaves)
-    shown = _Shown(fmt, tree, known, repr(known))
+    shown = _Print(fmt, tree, known, repr(known))
     if active_trace() is None:
         shown()
     else:
@@ -55,7 +55,7 @@ def print(fmt: str, /, *args: Any, **kwargs: Any) -> None:
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _Print:
     """Print a text with arrays in it; objects that print the same are equal."""
 
     format: str

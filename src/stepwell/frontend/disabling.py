@@ -51,7 +51,7 @@ def disable_jit() -> Generator[None]:
     with _lock:
         _blocks.append(0)
         if len(_blocks) == 1:
-            _swap()
+            _switch_all()
     token = _off.set(True)
     try:
         yield
@@ -60,7 +60,7 @@ def disable_jit() -> Generator[None]:
         with _lock:
             _blocks.pop()
             if not _blocks:
-                _swap()
+                _switch_all()
 
 
 def serve(function: Any, call: Callable[..., Any]) -> None:
@@ -69,10 +69,10 @@ def serve(function: Any, call: Callable[..., Any]) -> None:
         _functions.add(function)
         function.served = call
         plain = _blocks and not function.always
-        function.__call__ = _either(function, call) if plain else call
+        function.__call__ = _switchable(function, call) if plain else call
 
 
-def _either(function: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+def _switchable(function: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     """Return a callable that runs the function uncompiled in threads inside a block."""
     plain, takes_out = function.__wrapped__, function.takes_out
 
@@ -103,7 +103,7 @@ _kept: dict[ModuleType, dict[str, Any]] = {}
 """The original functions of modules that are replaced while any block is entered."""
 
 
-def _swap() -> None:
+def _switch_all() -> None:
     """Switch all functions when the first block is entered, and back when the last one is left."""
     for function in list(_functions):
         serve(function, function.served)

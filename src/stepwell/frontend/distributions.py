@@ -57,11 +57,11 @@ def normal(
 ) -> Tensor:
     """Return numbers of the normal distribution.
 
-    key : (2,) uint32, as `key` gives it
-    shape : an int or a tuple of them; None means that of the parameters together
+    key : (2,) uint32, from `key`
+    shape : an int or a tuple of them; None is the broadcast shape of the parameters
     dtype : of floats; float is float64
     loc, scale : mean and standard deviation, numbers or arrays
-    raises TypeError : the dtype is none of floats, or the key is no key
+    raises TypeError : the dtype is not a float dtype, or the key is invalid
     raises ValueError : the parameters do not broadcast to the shape
     source : `jax.random.normal`
 
@@ -95,11 +95,11 @@ def truncated_normal(
 ) -> Tensor:
     """Return numbers of the normal distribution truncated to [lower, upper].
 
-    key : (2,) uint32, as `key` gives it
+    key : (2,) uint32, from `key`
     lower, upper : numbers or arrays
-    shape : an int or a tuple of them; None means that of the parameters together
+    shape : an int or a tuple of them; None is the broadcast shape of the parameters
     dtype : of floats; float is float64
-    raises TypeError : the dtype is none of floats, or the key is no key
+    raises TypeError : the dtype is not a float dtype, or the key is invalid
     raises ValueError : the parameters do not broadcast to the shape
     source : `jax.random.truncated_normal`
 
@@ -120,11 +120,11 @@ def truncated_normal(
 def exponential(key: Any, shape: Any = None, dtype: Any = float, scale: Any = 1.0) -> Tensor:
     """Return numbers of the exponential distribution.
 
-    key : (2,) uint32, as `key` gives it
-    shape : an int or a tuple of them; None means that of the parameters together
+    key : (2,) uint32, from `key`
+    shape : an int or a tuple of them; None is the broadcast shape of the parameters
     dtype : of floats; float is float64
     scale : the mean, a number or an array
-    raises TypeError : the dtype is none of floats, or the key is no key
+    raises TypeError : the dtype is not a float dtype, or the key is invalid
     raises ValueError : the parameters do not broadcast to the shape
     source : `jax.random.exponential`
 
@@ -143,11 +143,11 @@ def gumbel(
 ) -> Tensor:
     """Return numbers of the Gumbel distribution.
 
-    key : (2,) uint32, as `key` gives it
-    shape : an int or a tuple of them; None means that of the parameters together
+    key : (2,) uint32, from `key`
+    shape : an int or a tuple of them; None is the broadcast shape of the parameters
     dtype : of floats; float is float64
     loc, scale : the mode and the scale, numbers or arrays
-    raises TypeError : the dtype is none of floats, or the key is no key
+    raises TypeError : the dtype is not a float dtype, or the key is invalid
     raises ValueError : the parameters do not broadcast to the shape
     source : `jax.random.gumbel`
 
@@ -171,11 +171,11 @@ def laplace(
 ) -> Tensor:
     """Return numbers of the Laplace distribution.
 
-    key : (2,) uint32, as `key` gives it
-    shape : an int or a tuple of them; None means that of the parameters together
+    key : (2,) uint32, from `key`
+    shape : an int or a tuple of them; None is the broadcast shape of the parameters
     dtype : of floats; float is float64
     loc, scale : the mean and the scale, numbers or arrays
-    raises TypeError : the dtype is none of floats, or the key is no key
+    raises TypeError : the dtype is not a float dtype, or the key is invalid
     raises ValueError : the parameters do not broadcast to the shape
     source : `jax.random.laplace`
 
@@ -196,11 +196,11 @@ def logistic(
 ) -> Tensor:
     """Return numbers of the logistic distribution.
 
-    key : (2,) uint32, as `key` gives it
-    shape : an int or a tuple of them; None means that of the parameters together
+    key : (2,) uint32, from `key`
+    shape : an int or a tuple of them; None is the broadcast shape of the parameters
     dtype : of floats; float is float64
     loc, scale : the mean and the scale, numbers or arrays
-    raises TypeError : the dtype is none of floats, or the key is no key
+    raises TypeError : the dtype is not a float dtype, or the key is invalid
     raises ValueError : the parameters do not broadcast to the shape
     source : `jax.random.logistic`
 
@@ -220,11 +220,11 @@ def cauchy(
 ) -> Tensor:
     """Return numbers of the Cauchy distribution.
 
-    key : (2,) uint32, as `key` gives it
-    shape : an int or a tuple of them; None means that of the parameters together
+    key : (2,) uint32, from `key`
+    shape : an int or a tuple of them; None is the broadcast shape of the parameters
     dtype : of floats; float is float64
     loc, scale : the median and the scale, numbers or arrays
-    raises TypeError : the dtype is none of floats, or the key is no key
+    raises TypeError : the dtype is not a float dtype, or the key is invalid
     raises ValueError : the parameters do not broadcast to the shape
     source : `jax.random.cauchy`
 
@@ -241,11 +241,11 @@ def cauchy(
 def rayleigh(key: Any, shape: Any = None, dtype: Any = float, scale: Any = 1.0) -> Tensor:
     """Return numbers of the Rayleigh distribution.
 
-    key : (2,) uint32, as `key` gives it
-    shape : an int or a tuple of them; None means that of the parameters together
+    key : (2,) uint32, from `key`
+    shape : an int or a tuple of them; None is the broadcast shape of the parameters
     dtype : of floats; float is float64
     scale : the mode, a number or an array
-    raises TypeError : the dtype is none of floats, or the key is no key
+    raises TypeError : the dtype is not a float dtype, or the key is invalid
     raises ValueError : the parameters do not broadcast to the shape
     source : `jax.random.rayleigh`
 
@@ -263,10 +263,10 @@ def rayleigh(key: Any, shape: Any = None, dtype: Any = float, scale: Any = 1.0) 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Tensor:
     """Return booleans that are true with probability ``p``.
 
-    key : (2,) uint32, as `key` gives it
+    key : (2,) uint32, from `key`
     p : probabilities in [0, 1]
-    shape : an int or a tuple of them; None means that of the parameters together
-    raises TypeError : the key is no key
+    shape : an int or a tuple of them; None is the broadcast shape of the parameters
+    raises TypeError : the key is invalid
     raises ValueError : the parameters do not broadcast to the shape
     source : `jax.random.bernoulli`
 

@@ -33,7 +33,7 @@ def einsum(
     """
     if not operands:
         raise ValueError("must specify the einstein sum subscripts string and at least one operand")
-    subscripts, given = _spelled(operands)
+    subscripts, given = _subscripts_of(operands)
     values = unified(*(array(v) for v in given))
     if dtype is not None:
         values = [cast(v, dtype_of(dtype)) for v in values]
@@ -54,7 +54,7 @@ def einsum(
     return stored(fresh(found), out)
 
 
-def _spelled(operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+def _subscripts_of(operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
     """Return the subscripts as a string, and the arrays."""
     if isinstance(operands[0], str):
         return operands[0], operands[1:]

@@ -109,7 +109,7 @@ copysign = _binary("copysign", "|x1| with the sign of x2", floats=True)
 
 def _comparison(name: str, formula: str, op: str) -> Callable[[Any, Any], Tensor]:
     def function(x1: Any, x2: Any, /) -> Tensor:
-        wide = _beyond(x1, x2)
+        wide = _is_first_signed(x1, x2)
         if wide is None:
             return _emit(op, together(x1, x2), BOOL)
         signed, unsigned = (x1, x2) if wide else (x2, x1)
@@ -122,7 +122,7 @@ def _comparison(name: str, formula: str, op: str) -> Callable[[Any, Any], Tensor
     return _named(function, name, f"Return ``{formula}`` element by element, broadcast.")
 
 
-def _beyond(x1: Any, x2: Any) -> bool | None:
+def _is_first_signed(x1: Any, x2: Any) -> bool | None:
     """Whether the first of two integers is the signed one; None if an integer dtype holds both."""
     kinds = [v.kind.name if isinstance(v, Tensor) and not v.weak else "" for v in (x1, x2)]
     if "ui64" not in kinds:

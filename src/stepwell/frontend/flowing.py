@@ -131,10 +131,10 @@ def _call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return None
     if in_branch() and not _is_pure(function):
         name = getattr(function, "__name__", type(function).__name__)
-        raise TraceError(_once(f"'{name}'"))
+        raise TraceError(_once_message(f"'{name}'"))
     if function is getattr and len(args) in (2, 3):
         return _attribute_of(*args)
-    _look(function)
+    _warn_if_unsteady(function)
     found = function(*_callbacks(function, args), **kwargs)
     return own(found) if _is_one_of(function, MAKERS) else found
 
@@ -162,7 +162,9 @@ def _traceable(function: FunctionType) -> FunctionType:
     made = function if _is_standard(function) else rewritten(function, _runtime())
     if made is function and not is_rewritten(function):
         if in_branch():
-            raise TraceError(_once(f"'{function.__name__}', whose source cannot be rewritten,"))
+            raise TraceError(
+                _once_message(f"'{function.__name__}', whose source cannot be rewritten,")
+            )
         return traced_as_is(function)
     return made
 
@@ -189,7 +191,7 @@ def _attribute_of(of: Any, name: Any, *default: Any) -> Any:
     return Outer(_runtime(), {}, {}).attribute(of, name)
 
 
-def _look(function: Any) -> None:
+def _warn_if_unsteady(function: Any) -> None:
     """Warn of calls whose effect happens once per trace: random numbers, clocks, growing lists."""
     changing(function)
     owner = getattr(function, "__self__", None)
@@ -254,7 +256,7 @@ def _runtime() -> Any:
     return sys.modules[__name__]
 
 
-def _once(what: str) -> str:
+def _once_message(what: str) -> str:
     return (
         f"{what} is called in a branch or loop that only the run decides: that would happen once, "
         "while the function is traced; do it outside, or compute with arrays"
@@ -377,7 +379,7 @@ def rebinding(name: str, inside: bool) -> None:
 def iterated(values: Any) -> Any:
     """Return the iterable of a loop; refuse an iterator, which tracing would exhaust."""
     if in_branch() and not isinstance(values, Tensor) and hasattr(values, "__next__"):
-        raise TraceError(_once("an iterator that was made outside"))
+        raise TraceError(_once_message("an iterator that was made outside"))
     return values
 
 

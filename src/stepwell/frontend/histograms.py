@@ -64,7 +64,7 @@ def counted(places: Tensor, weight: Tensor | None, length: int) -> Tensor:
     return trace.emit("scatter_add", operands, [(kind, (length,))], (), axes=(0,))[0]
 
 
-def _outer(a: Tensor, range: Any) -> tuple[Any, Any]:
+def _outer_edges(a: Tensor, range: Any) -> tuple[Any, Any]:
     """Return the first and the last edge."""
     if range is None:
         if not a.size:
@@ -98,7 +98,7 @@ def _edges(a: Any, bins: Any, range: Any) -> tuple[Tensor, int | None, Any]:
             raise TypeError("`bins` must be an integer, a string, or an array") from None
         if n < 1:
             raise ValueError("`bins` must be positive, when an integer")
-        low, high = _outer(value, range)
+        low, high = _outer_edges(value, range)
         kind = common(low, high, value)
         kind = kind if kind.kind == "float" else WIDE
         ends = [lift(v, kind) if not isinstance(v, Tensor) else cast(v, kind) for v in (low, high)]
@@ -106,12 +106,12 @@ def _edges(a: Any, bins: Any, range: Any) -> tuple[Tensor, int | None, Any]:
     edges = array(bins)
     if edges.ndim != 1:
         raise ValueError("`bins` must be 1d, when an array")
-    if not isinstance(bins, Tensor) and not _rises(bins):
+    if not isinstance(bins, Tensor) and not _increases(bins):
         raise ValueError("`bins` must increase monotonically, when an array")
     return edges, None, None
 
 
-def _rises(bins: Any) -> bool:
+def _increases(bins: Any) -> bool:
     plain: Any = np.asarray(bins)
     return bool((plain[1:] >= plain[:-1]).all())
 
@@ -145,7 +145,7 @@ def histogram(
         place = e.where(last, bins_n - 1, place)
     else:
         bins_n = n
-        place = _even_place(value, edges, n, *ends)
+        place = _equal_bin(value, edges, n, *ends)
     given = None if weight is None else ravel(weight)
     if given is not None and given.kind is BOOL:  # whether any weight is true
         counts = e.not_equal(counted(place, cast(given, INTEGER), max(bins_n, 0)), 0)
@@ -161,7 +161,7 @@ def _together(x: Tensor, y: Tensor) -> list[Tensor]:
     return unified(x, y)
 
 
-def _even_place(value: Tensor, edges: Tensor, n: int, first: Tensor, last: Tensor) -> Tensor:
+def _equal_bin(value: Tensor, edges: Tensor, n: int, first: Tensor, last: Tensor) -> Tensor:
     """Return each number's index among n equal bins, or -1: by division and exact correction."""
     number = value if value.kind.kind == "float" else cast(value, WIDE)
     number, first, last = unified(number, first, last)
@@ -188,9 +188,9 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     side = "left" if right else "right"
     n = edges.shape[0]
     if not isinstance(bins, Tensor):
-        if _rises(bins):
+        if _increases(bins):
             return searchsorted(*_together(edges, value), side=side)
-        if not _rises(np.asarray(bins)[::-1]):
+        if not _increases(np.asarray(bins)[::-1]):
             raise ValueError("bins must be monotonically increasing or decreasing")
         return n - searchsorted(*_together(flip(edges), value), side=side)
     if not n:

@@ -40,15 +40,15 @@ def read_at(x: Tensor, place: Subscript) -> Tensor:
     if is_block(place):
         row, rest = row_of(reshape(x, place.shape), place)
         value = _slice(row, rest)
-        return _laid_out(reshape(value, taken_out(value.shape, place.fancy)), place, 0)
+        return _ordered(reshape(value, taken_out(value.shape, place.fancy)), place, 0)
     value = _slice(reshape(x, place.shape), place.parts)
     fancy, block = place.fancy, place.block() if place.fancy else []
     if fancy:
         value = gather(value, block, tuple(fancy))
-    return _laid_out(value, place, block[0].ndim if block else 0)
+    return _ordered(value, place, block[0].ndim if block else 0)
 
 
-def _laid_out(value: Tensor, place: Subscript, rank: int) -> Tensor:
+def _ordered(value: Tensor, place: Subscript, rank: int) -> Tensor:
     """Put the axes of a gathered value in order; ``rank`` of them are from index arrays.
 
     The index arrays' axes replace the first axis that an array indexes. Each int of the index
@@ -171,7 +171,7 @@ def taken_along(arr: Any, indices: Any, axis: int = -1, checked: bool = False) -
     return gather(value, places, tuple(range(value.ndim)))
 
 
-def _places(place: Subscript) -> Tensor:
+def _positions(place: Subscript) -> Tensor:
     """Return the flat position in the array of each indexed element, -1 if out of range."""
     block = place.block() if place.fancy else []
     sizes = _axis_sizes(place, block[0].shape if block else ())
@@ -195,7 +195,7 @@ def _places(place: Subscript) -> Tensor:
 
 def element_numbers(x: Tensor, index: Any) -> Tensor:
     """Return the row-major positions of the elements of ``x[index]``."""
-    return _places(subscript(x, index))
+    return _positions(subscript(x, index))
 
 
 def _axis_sizes(place: Subscript, block: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -284,7 +284,7 @@ class _Place:
             most = kind.kind == "unsigned" and np.iinfo(kind.numpy).max
             other = True if kind is BOOL else math.nan
             fill_value = int(least or most) if least or most else other
-        inside = e.greater_equal(_places(place), 0)
+        inside = e.greater_equal(_positions(place), 0)
         return e.where(inside, found, full(found.shape, fill_value, kind))
 
     def _subscript(self, mode: str | None) -> Subscript:
@@ -369,7 +369,7 @@ def _axes_of(place: Subscript) -> list[tuple[Any, int]]:
 
 def _scatter_numbered(x: Tensor, place: Subscript, value: Tensor, op: str = "scatter") -> Tensor:
     """Scatter into the flat array, at the positions of the indexed elements."""
-    places = _places(place)
+    places = _positions(place)
     updates = broadcast_to(value, places.shape)
     flat, where = reshape(x, (x.size,)), reshape(places, (places.size,))
     operands = [flat, reshape(updates, (updates.size,)), where]

@@ -80,7 +80,7 @@ vsplit = _split("vsplit", 2, lambda value: 0)
 dsplit = _split("dsplit", 3, lambda value: 2)
 
 
-def _where_to(obj: Any, size: int, name: str) -> np.ndarray[Any, Any]:
+def _positions(obj: Any, size: int, name: str) -> np.ndarray[Any, Any]:
     """Return the positions that ``obj``, an int, a slice, a mask or a list of ints, selects."""
     if isinstance(obj, slice):
         return np.arange(size)[obj]
@@ -114,7 +114,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Tensor:
     """
     value, at = _along(arr, axis)
     size = value.shape[at]
-    places = _where_to(obj, size, "delete").reshape(-1)
+    places = _positions(obj, size, "delete").reshape(-1)
     for place in places:
         if not -size <= place < size:
             raise IndexError(f"index {place} is out of bounds for axis {at} with size {size}")
@@ -142,7 +142,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     """
     value, at = _along(arr, axis)
     size = value.shape[at]
-    given = _where_to(obj, size, "insert")
+    given = _positions(obj, size, "insert")
     single = given.ndim == 0 or (given.size == 1 and not isinstance(obj, slice))
     places = given.reshape(-1)
     for place in places:

@@ -82,8 +82,8 @@ class Explanation:
             ("guarded, traced again when these change", self.guards),
             (f"traced {self.traces} times" if self.traces > 1 else "traced once", self.reasons),
             (f"graph: {graph}", ()),
-            (f"kernels: {len(self.kernels)}", tuple(map(_about, self.kernels))),
-            (f"copies between kernels: {len(self.copies)}", tuple(map(_about, self.copies))),
+            (f"kernels: {len(self.kernels)}", tuple(map(_description, self.kernels))),
+            (f"copies between kernels: {len(self.copies)}", tuple(map(_description, self.copies))),
         ):
             if lines or title.startswith(("traced", "graph", "kernels", "copies")):
                 text.append(title)
@@ -104,7 +104,7 @@ class Explanation:
         return [*told, f"{call}: it pays after {after:,} call{'s' if after > 1 else ''}"]
 
 
-def _about(kernel: Kernel) -> str:
+def _description(kernel: Kernel) -> str:
     """Describe a kernel: its name, its least work, its source location."""
     told = [quoted(kernel.name)]
     if isinstance(kernel.flops, int):

@@ -74,7 +74,9 @@ def _as(leaf: Any, wanted: Tensor) -> Tensor:
     return cast(found, wanted.kind) if number or (found.weak and wanted.weak) else found
 
 
-def _settled(init: list[Tensor], tree: Tree, trial: Callable[[list[Tensor]], Any]) -> list[Tensor]:
+def _with_stable_types(
+    init: list[Tensor], tree: Tree, trial: Callable[[list[Tensor]], Any]
+) -> list[Tensor]:
     """Return ``init`` with weak numbers in the dtypes that they have after an iteration.
 
     trial : traces an iteration, which is discarded, and returns its results
@@ -212,7 +214,7 @@ def while_loop(
     """
     check_functions("the condition and the body of a loop", cond_fun, body_fun)
     init, tree = _carried(init_val)
-    init = _settled(init, tree, lambda given: call(body_fun, unflatten(tree, given)))
+    init = _with_stable_types(init, tree, lambda given: call(body_fun, unflatten(tree, given)))
     trace = current_trace()
     seen = _arguments(init, "state")
     with trace.block(seen) as test:
@@ -256,7 +258,9 @@ def fori_loop(
     check_functions("the body of a loop", body_fun)
     init, tree = _carried(init_val)
     start = weakened(cast(lift(lower), INTEGER))
-    init = _settled(init, tree, lambda given: call(body_fun, start, unflatten(tree, given)))
+    init = _with_stable_types(
+        init, tree, lambda given: call(body_fun, start, unflatten(tree, given))
+    )
     init_val = unflatten(tree, init)
 
     def body(i: Any, val: Any) -> Any:
@@ -322,7 +326,7 @@ def scan(
         result: Any = call(f, unflatten(tree, given), unflatten(xs_tree, parts))
         return _pair(result)[0]
 
-    carried = _settled(carried, tree, first)
+    carried = _with_stable_types(carried, tree, first)
     if many >= count and count and many > 1:
         return _repeated(f, unflatten(tree, carried), slices, xs_tree, count, reverse)
     trace = current_trace()

@@ -90,7 +90,7 @@ def _documented(function: Any, name: str, doc: str) -> Any:
     return function
 
 
-def _emitted(op: str) -> Callable[..., Tensor]:
+def _emitter(op: str) -> Callable[..., Tensor]:
     def compute(*values: Tensor) -> Tensor:
         first = values[0]
         return first.graph.emit(op, list(values), [(first.kind, first.shape)])[0]
@@ -151,7 +151,7 @@ def _shifted(op: str, sign: bool | None = None) -> Callable[[Tensor, Tensor], Te
 
 
 def _count(op: str) -> Callable[[Tensor], Tensor]:
-    return lambda x: _emitted(op)(x)
+    return lambda x: _emitter(op)(x)
 
 
 abs_ = _unary("abs", e.abs, "``|x|``.", NUMBERS)
@@ -176,7 +176,7 @@ floor = _unary("floor", e.floor, "x rounded down.", FLOATS)
 is_finite = _unary("is_finite", e.isfinite, "whether x is neither infinite nor NaN.", FLOATS)
 log = _accurate("log", e.log, "the natural logarithm of x.")
 log1p = _accurate("log1p", e.log1p, "log(1 + x), precise near 0.")
-logistic = _accurate("logistic", _emitted("sigmoid"), "``1 / (1 + exp(-x))``.")
+logistic = _accurate("logistic", _emitter("sigmoid"), "``1 / (1 + exp(-x))``.")
 neg = _unary("neg", e.negative, "``-x``.", NUMBERS)
 population_count = _unary(
     "population_count", _count("popcount"), "how many bits are set, in the dtype of x.", INTEGERS
@@ -280,12 +280,12 @@ def clamp(min: Any, x: Any, max: Any) -> Tensor:
     min, max : of the dtype of ``x``, of its shape or scalar
     """
     low, value, high = operands("clamp", min, x, max)
-    return _emitted("clamp")(value, low, high)
+    return _emitter("clamp")(value, low, high)
 
 
 def fma(x: Any, y: Any, z: Any) -> Tensor:
     """Return ``x * y + z`` with one rounding, for floats of one shape."""
-    return _emitted("fma")(*operands("fma", x, y, z, kinds=FLOATS))
+    return _emitter("fma")(*operands("fma", x, y, z, kinds=FLOATS))
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Tensor:

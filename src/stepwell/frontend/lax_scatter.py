@@ -93,7 +93,7 @@ class _Places(NamedTuple):
     batch: int
 
 
-def _places(
+def _element_indices(
     shape: Sequence[int],
     starts: Tensor,
     sizes: Sequence[int],
@@ -156,7 +156,9 @@ def gather(
         zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)
     )
     _check_sizes(slice_sizes, value.shape, starts, numbers.start_index_map)
-    found = _places(value.shape, starts, slice_sizes, numbers.start_index_map, gone, batching)
+    found = _element_indices(
+        value.shape, starts, slice_sizes, numbers.start_index_map, gone, batching
+    )
     if value.ndim and math.prod(found.indices[0].shape):
         result = _gathered(value, found.indices, tuple(range(value.ndim)))
     else:
@@ -212,7 +214,7 @@ def _scatter(
     batching = list(
         zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True)
     )
-    found = _places(value.shape, starts, sizes, to, gone, batching)
+    found = _element_indices(value.shape, starts, sizes, to, gone, batching)
     if not value.ndim:
         return new
     if not new.size:

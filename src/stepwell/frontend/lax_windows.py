@@ -33,7 +33,7 @@ def _wanted(found: Tensor, preferred: Any) -> Tensor:
     return found if preferred is None else cast(found, as_dtype(preferred))
 
 
-def _raised(values: Sequence[Tensor], preferred: Any) -> list[Tensor]:
+def _widened(values: Sequence[Tensor], preferred: Any) -> list[Tensor]:
     """Return operands in the preferred accumulator dtype, if it is wider than theirs."""
     if preferred is None or as_dtype(preferred).bytes <= values[0].kind.bytes:
         return list(values)
@@ -61,7 +61,7 @@ def dot_general(
             "dimension_numbers are ((axes of lhs, of rhs), (batch axes of lhs, of rhs)), got "
             f"{dimension_numbers!r}"
         ) from None
-    x, y = _raised(same_narrow(lhs, rhs), preferred_element_type)
+    x, y = _widened(same_narrow(lhs, rhs), preferred_element_type)
     found = linear.dot_general(x, y, (tuple(one), tuple(other)), (tuple(a), tuple(b)))
     return _wanted(found, preferred_element_type)
 
@@ -204,7 +204,7 @@ def conv_general_dilated(
 
     raises ShapeError, ValueError : sizes do not agree
     """
-    image, filters = _raised(same_narrow(lhs, rhs), preferred_element_type)
+    image, filters = _widened(same_narrow(lhs, rhs), preferred_element_type)
     axes = conv_dimension_numbers(image.shape, filters.shape, dimension_numbers)
     image = m.permute_dims(image, tuple(axes.lhs_spec))
     filters = m.permute_dims(filters, tuple(axes.rhs_spec))

@@ -56,7 +56,7 @@ class Liveness:
         out |= exits.raised
         jump = _jump(node, exits)
         self.after[id(node)] = out if jump is None else jump
-        self.exits[id(node)] = _left(node, exits)
+        self.exits[id(node)] = _jump_targets(node, exits)
         if jump is not None:
             return jump | reads(node)
         match node:
@@ -111,12 +111,12 @@ class Liveness:
 
 def liveness(node: ast.FunctionDef) -> Liveness:
     """Return the liveness of the variables around each statement of a function."""
-    found = Liveness(_always(node))
+    found = Liveness(_live_everywhere(node))
     found._block(node.body, NONE, _Exits())  # pyright: ignore[reportPrivateUsage]
     return found
 
 
-def _always(node: ast.FunctionDef) -> Names:
+def _live_everywhere(node: ast.FunctionDef) -> Names:
     names: set[str] = set()
     for each in ast.walk(node):
         if each is not node and isinstance(each, (*_FUNCTIONS, ast.GeneratorExp)):
@@ -140,7 +140,7 @@ def _jump(node: ast.stmt, exits: _Exits) -> Names | None:
             return None
 
 
-def _left(node: ast.AST, exits: _Exits) -> Names:
+def _jump_targets(node: ast.AST, exits: _Exits) -> Names:
     """Return the variables live at the targets of the jumps that leave ``node``."""
     if isinstance(node, ast.Break):
         return exits.leaves
@@ -151,7 +151,7 @@ def _left(node: ast.AST, exits: _Exits) -> Names:
     inner: Iterable[ast.AST] = ast.iter_child_nodes(node)
     if isinstance(node, ast.While | ast.For):
         inner = node.orelse
-    return NONE.union(*(_left(child, exits) for child in inner))
+    return NONE.union(*(_jump_targets(child, exits) for child in inner))
 
 
 def reads(node: ast.AST | None) -> Names:

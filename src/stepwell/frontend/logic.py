@@ -73,12 +73,12 @@ def _both_sides(a: Tensor, part: Callable[[], Any], first: bool) -> Any:
     finally:
         trace.ranges.narrowed.pop()
     if not any('"nd.check"' in line for line in trace.lines[count:]):
-        return _either(a, b, first)
+        return _selected(a, b, first)
     trace.back(mark)
     return ternary(test, *((lambda: a, part) if first else (part, lambda: a)))
 
 
-def _either(a: Tensor, b: Any, first: bool) -> Any:
+def _selected(a: Tensor, b: Any, first: bool) -> Any:
     """Return ``a`` where its truth is ``first``, else ``b``."""
     if not is_data(b):
         raise TraceError(f"'and' and 'or' of a traced value need numbers, got {b!r}")

@@ -111,7 +111,7 @@ class Statement:
         """Execute or trace an iteration unless the loop was left; return whether Python goes on."""
         left, v = self.left(), self.variables
         if isinstance(left, Tensor):
-            if_(not_(left), lambda: self.body(item), _nothing, v.get, v.put, v.names)
+            if_(not_(left), lambda: self.body(item), _no_op, v.get, v.put, v.names)
             return True
         if left:
             return False
@@ -119,7 +119,7 @@ class Statement:
         return True
 
 
-def _nothing() -> None:
+def _no_op() -> None:
     return None
 
 
@@ -196,7 +196,7 @@ def _is_long(trace: Trace | None, statement: Statement, test: Callable[[], Any],
 def _rolled_while(statement: Statement, more: Callable[[], Any]) -> bool:
     """Trace the remaining iterations as one loop, if that is possible; return whether it was."""
     trace, variables = current_trace(), replace(statement.variables, once=True)
-    trial = None if trace.trials else _tried(trace, statement, ())
+    trial = None if trace.trials else _trial_of(trace, statement, ())
     if trial is None or trial.refused is not None or trial.silent:
         return False
     mark, before = trace.mark(), variables.get()
@@ -227,7 +227,7 @@ def for_(
     """
     statement = Statement(body, stop, Variables(get, put, tuple(names), frozenset(entering)))
     if isinstance(items, Range):
-        _counted(items, _itself, statement)
+        _counted(items, _identity, statement)
         return
     if isinstance(items, Window):
         bounds = items.bounds[0]
@@ -244,7 +244,7 @@ def for_(
             unrolled.turn()
         return
     if isinstance(items, range):
-        _Long(statement, items, _itself, counter, allowed(lists)).run()
+        _Long(statement, items, _identity, counter, allowed(lists)).run()
     else:
         _Long(statement, range(len(found)), found.get, "", allowed(lists)).run()
 
@@ -253,7 +253,7 @@ def _is_short(items: Items, statement: Statement) -> bool:
     """Whether to unroll a loop at once: it has few iterations of few ops."""
     if len(items) > UNROLLED or len(items) < 2 or current_trace().trials:
         return len(items) <= UNROLLED
-    trial = _tried(current_trace(), statement, (items.get(0),))
+    trial = _trial_of(current_trace(), statement, (items.get(0),))
     return trial.refused is not None or trial.ops * len(items) <= MAX_UNROLLED_OPS
 
 
@@ -268,7 +268,7 @@ REFUSALS = (TraceError, TypeError, ValueError, LookupError, ArithmeticError, Att
 when the loop is unrolled, after the iterations before it."""
 
 
-def _itself(counter: Any) -> Any:
+def _identity(counter: Any) -> Any:
     return counter
 
 
@@ -287,7 +287,7 @@ class _Trial:
         return not self.ops and not self.grown.values
 
 
-def _tried(
+def _trial_of(
     trace: Trace,
     statement: Statement,
     arguments: tuple[Any, ...],
@@ -354,7 +354,7 @@ class _Long:
         if self.statement.left() is True:
             return len(self.counters), False
         lists = {} if trace.branches or self.statement.stop is not None else self.lists
-        trial = _tried(trace, self.statement, (self.item(self.counters[start]),), lists)
+        trial = _trial_of(trace, self.statement, (self.item(self.counters[start]),), lists)
         self.trial = trial
         if trial.refused is not None:
             self.reason = trial.refused
@@ -416,7 +416,7 @@ class _Long:
             write(grown, slots, at // counters.step if counters.step != 1 else at)
 
         inner = replace(statement.variables, grows=grows)
-        _counted(_range(counters), _itself, replace(statement, body=body, variables=inner))
+        _counted(_range(counters), _identity, replace(statement, body=body, variables=inner))
         extend(slots, len(counters))
 
     def _in_turns(self, counters: range, statement: Statement, order: int) -> None:
@@ -427,7 +427,7 @@ class _Long:
             for k in range(order):
                 statement.body(self.item(counter + k * counters.step if k else counter))
 
-        _counted(_range(counters[:whole:order]), _itself, replace(statement, body=turn))
+        _counted(_range(counters[:whole:order]), _identity, replace(statement, body=turn))
         for counter in counters[whole:]:
             statement.body(self.item(counter))
 

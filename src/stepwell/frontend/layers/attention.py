@@ -381,10 +381,10 @@ def rotary_embedding(
         cast(reshape(place, (*place.shape, 1, 1)), wide.kind), slower.astype(wide.kind.numpy)
     )
     turned = (e.cos(angle), e.sin(angle))
-    return cast(_turned(wide, turned, interleaved), value.kind)
+    return cast(_rotated(wide, turned, interleaved), value.kind)
 
 
-def _turned(x: Tensor, angle: tuple[Tensor, Tensor], interleaved: bool) -> Tensor:
+def _rotated(x: Tensor, angle: tuple[Tensor, Tensor], interleaved: bool) -> Tensor:
     """Return pairs of the last axis rotated by an angle with this cosine and sine.
 
     Each pair is read twice, the second time flipped: a flip is a view and needs no copy.

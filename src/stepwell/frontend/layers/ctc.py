@@ -95,7 +95,7 @@ def ctc_loss_with_forward_probs(
     label = permute_dims(taken_along(scores, index, 2), (1, 0, 2))
     blank = permute_dims(scores[:, :, blank_id : blank_id + 1], (1, 0, 2))
     rows = _Rows(_again(wanted, value), log_epsilon)
-    start = (_first(b, n, rows, value), full((b, n), log_epsilon, value.kind))
+    start = (_initial(b, n, rows, value), full((b, n), log_epsilon, value.kind))
 
     def step(carry: Any, given: Any) -> Any:
         now_label, now_blank, padded = given
@@ -105,7 +105,7 @@ def ctc_loss_with_forward_probs(
         return kept, kept
 
     last, (blanks, spelled) = scan(step, start, (label, blank, moveaxis(frames, 1, 0)))
-    done = _joined(last[0], last[1])
+    done = _add_labels(last[0], last[1])
     count = e.subtract(n, r.sum(places, 1))
     own = e.equal(iota((b, n + 1), 1, INTEGER), reshape(count, (b, 1)))
     loss = e.negative(r.sum(e.where(own, done, 0), 1))
@@ -155,12 +155,12 @@ def _again(labels: Tensor, like: Tensor) -> Tensor:
     return concat([same, full((b, 1), False, bool)], axis=1)
 
 
-def _first(b: int, n: int, rows: _Rows, like: Tensor) -> Tensor:
+def _initial(b: int, n: int, rows: _Rows, like: Tensor) -> Tensor:
     """Return the initial log probabilities: no label is spelled."""
     return e.where(e.equal(iota((b, n + 1), 1, INTEGER), 0), lift(0.0, like.kind), rows.never)
 
 
-def _joined(blank: Tensor, label: Tensor) -> Tensor:
+def _add_labels(blank: Tensor, label: Tensor) -> Tensor:
     """Add label states to blank states: state k + 1 follows label k."""
     return concat([blank[:, :1], e.logaddexp(blank[:, 1:], label)], axis=1)
 
@@ -172,8 +172,8 @@ def _advance(carry: Any, label: Tensor, blank: Tensor, rows: _Rows) -> tuple[Ten
     """
     at_blank, at_label = carry
     direct = e.where(rows.again, e.add(at_label, rows.never), at_label)
-    before = _joined(at_blank, direct)
+    before = _add_labels(at_blank, direct)
     new_label = e.add(e.logaddexp(before[:, :-1], at_label), label)
     rested = e.where(rows.again, at_label, e.add(at_label, rows.never))
-    new_blank = _joined(e.add(before, blank), e.add(rested, blank))
+    new_blank = _add_labels(e.add(before, blank), e.add(rested, blank))
     return new_blank, new_label
