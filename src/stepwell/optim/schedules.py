@@ -70,7 +70,7 @@ def linear_schedule(
 ) -> Schedule:
     """Return a schedule that interpolates linearly between two values.
 
-    init_value, end_value : the value until ``transition_begin``, and after the transition
+    init_value, end_value : the values until ``transition_begin``, and ``transition_steps`` later
     source : `optax.linear_schedule`
 
     >>> import stepwell as sw
