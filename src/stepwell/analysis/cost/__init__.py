@@ -1,8 +1,9 @@
-"""How long a kernel takes under a schedule, on a machine: one model, in seconds.
+"""Predict the seconds of a kernel under a schedule on a machine: one model.
 
-A term is a file: `compute` counts the cycles of each port of a core, `memory` the bytes that come
-from each cache, `packing`, `parallel` and `launch` what their names say. All read the loops, the
-accesses and the levels of a kernel as `nest` has them, and nothing but properties of a `Machine`.
+Each term is a module: `compute` counts the cycles of each port of a core, `memory` the bytes read
+from each cache level, and `packing`, `parallel` and `launch` count what their names say. All of
+them read the loops, accesses and levels of a kernel from `nest`, and only properties of a
+`Machine`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Schedule
 
 HIDDEN = 0.5
-"""Where computing and memory take as long, half of the shorter is hidden by the longer; where
+"""Where computing and memory take equally long, half of the shorter is hidden by the longer; where
 much is computed for each byte, prefetching hides all (figures of `python bench/predicted.py`)."""
 
 
@@ -28,30 +29,30 @@ class Breakdown:
     """Seconds of one launch."""
 
     compute: float
-    """Of the ports of a core: of the busiest thread."""
+    """Seconds of the ports of a core, of the busiest thread."""
     levels: tuple[tuple[str, float], ...]
-    """Of each level of memory beyond the first cache."""
+    """Seconds of each level of memory beyond the L1 cache."""
     packing: float
     launch: float
     threads: int
     busiest: str
-    """The port that is busiest."""
+    """The name of the busiest port."""
 
     @property
     def memory(self) -> float:
-        """Seconds in which data comes from beyond the first cache."""
+        """Seconds of transfers from beyond the L1 cache."""
         return sum(seconds for _, seconds in self.levels)
 
     @property
     def seconds(self) -> float:
-        """All of it."""
+        """The total seconds."""
         long, short = max(self.compute, self.memory), min(self.compute, self.memory)
         visible = HIDDEN * short * min(self.memory / self.compute, 1.0) if self.compute else 0.0
         return long + visible + self.packing + self.launch
 
     @property
     def bound(self) -> str:
-        """What takes the time, in a word or two."""
+        """The name of the largest term."""
         return max(self.parts(), key=lambda part: part[1])[0]
 
     def parts(self) -> Iterator[tuple[str, float]]:
@@ -74,8 +75,8 @@ def predict(
 ) -> Breakdown:
     """Return the seconds of one launch of a kernel of tensors or buffers.
 
-    shapes : tells the shape of an array; what only the run knows is taken to be `ASSUMED`
-    idle : by number of an argument, the bytes that are touched between two uses of it
+    shapes : returns the shape of an array; a size that is known at run time only is `ASSUMED`
+    idle : the bytes touched between two uses of an argument, by its number
     """
     clock = machine.clock * 1e6
     nests = nests_of(function, schedule, shapes)

@@ -1,4 +1,4 @@
-"""What an op touches of an array: how much in a part of its loops, and how along each loop."""
+"""The accesses of an op to an array: their footprint in a part of its loops, and their strides."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ VIEWS = (
     tensor.CastOp,
 )
 ASSUMED = 256
-"""How long an axis is thought to be where nobody says: as long as `schedule` takes it to be."""
+"""Assumed size of an axis that is known at run time only: the size that `schedule` assumes."""
 
 Shapes: TypeAlias = Callable[[SSAValue], Sequence[int]]
-"""Tells the shape of an array."""
+"""Returns the shape of an array."""
 
 
 def assumed(value: SSAValue) -> Sequence[int]:
-    """Return the shape of an array as its type says; what that does not say is `ASSUMED`."""
+    """Return the shape of an array by its type; an unknown size is `ASSUMED`."""
     return [ASSUMED if n == DYNAMIC_INDEX else n for n in shape(value)]
 
 
@@ -45,19 +45,19 @@ class Axis:
     """How one axis of an array is indexed."""
 
     steps: Mapping[int, int]
-    """By how many elements of the axis a step of each loop moves."""
+    """The step of the index along the axis for each loop."""
     size: int
-    """How many elements there are."""
+    """The number of elements."""
     stride: int
-    """How far neighbours lie from each other, in elements."""
+    """The distance between neighbours, in elements."""
     width: int = 0
-    """Where the one loop is divided by a number, or the rest of that is taken: the number."""
+    """The divisor, where the index is a loop divided by a number or its remainder."""
     is_rest: bool = False
     begin: int = 0
     """The first element that is touched."""
 
     def touched(self, ranges: Sequence[float]) -> float:
-        """Return how many elements of the axis so many iterations of the loops touch."""
+        """Return how many elements of the axis these ranges of the loops touch."""
         if self.width:
             (loop,) = self.steps
             many = min(ranges[loop], self.width) if self.is_rest else ranges[loop] / self.width
@@ -74,40 +74,40 @@ class Access:
     """One operand of an op."""
 
     array: SSAValue
-    """The array that it is, or is a part of."""
+    """The array, or the part of one, that it reads or writes."""
     axes: tuple[Axis, ...]
     bytes: int
-    """Of an element."""
+    """Bytes of an element."""
     operand: int = -1
-    """Its number among the operands of the op; -1 of what the body reads at computed places."""
+    """Its number among the operands of the op; -1 for a read at an index that the body computes."""
     written: bool = False
     argument: int = -1
-    """The number of the kernel's argument that the array is, or is a part of."""
+    """The kernel's argument that holds the array, by number, or -1."""
     is_copy: bool = False
-    """Whether it is read from where it was packed, not where it lies."""
+    """Whether it reads the packed copy instead of the array itself."""
 
     @property
     def local(self) -> bool:
-        """Whether the kernel alone knows the array."""
+        """Whether no argument of the kernel holds the array."""
         return self.argument < 0 or self.is_copy
 
     @property
     def anywhere(self) -> bool:
-        """Whether the body computes the place."""
+        """Whether the body computes the index."""
         return self.operand < 0
 
     @cached_property
     def loops(self) -> frozenset[int]:
-        """The loops with which the place varies."""
+        """The loops that the index depends on."""
         return frozenset(loop for axis in self.axes for loop in axis.steps)
 
     @cached_property
     def by_stride(self) -> list[Axis]:
-        """The axes, those whose neighbours are nearest first."""
+        """The axes in the order of their strides, the smallest first."""
         return sorted(self.axes, key=lambda axis: (axis.stride, axis.size))
 
     def stride(self, loop: int) -> int:
-        """Return how many elements apart neighbours along ``loop`` lie."""
+        """Return the distance in elements between neighbours along ``loop``."""
         found = 0
         for axis in self.axes:
             if loop in axis.steps and (not axis.width or axis.is_rest):
@@ -115,7 +115,7 @@ class Access:
         return found
 
     def run(self, ranges: Sequence[float]) -> float:
-        """Return how many bytes that lie side by side so many iterations touch."""
+        """Return the contiguous bytes that these ranges of the loops touch."""
         bytes = float(self.bytes)
         for axis in self.by_stride:
             if axis.stride * self.bytes > bytes:
@@ -124,7 +124,7 @@ class Access:
         return bytes
 
     def footprint(self, ranges: Sequence[float], line: int) -> float:
-        """Return how many bytes of whole lines so many iterations of the loops touch."""
+        """Return the bytes of the cache lines that these ranges of the loops touch."""
         if self.anywhere:
             whole = prod(axis.size for axis in self.axes) * self.bytes
             return min(whole, prod(ranges) * line)
@@ -140,7 +140,7 @@ class Access:
         return lines * max(run, min(line, run + self.bytes))
 
     def packed(self, axis: int, ranges: Sequence[float]) -> Access:
-        """Return the access to a copy of what so many iterations touch, lanes side by side."""
+        """Return the access to a packed copy for these ranges, with contiguous lanes."""
         axes: list[Axis] = []
         stride = 1
         for loop in sorted(self.loops, key=lambda k: (k != axis, -k)):
@@ -151,7 +151,7 @@ class Access:
 
 
 def apart(found: Sequence[Access], ranges: Sequence[float]) -> Sequence[Access]:
-    """Return those of the accesses to one array that overlap none before in a part of the loops."""
+    """Return the accesses to one array that do not overlap earlier ones in a part of the loops."""
     if len(found) < 2:
         return found
     chosen: list[tuple[Access, list[float]]] = []
@@ -172,7 +172,7 @@ def _overlap(a: Access, touched: list[float], b: Access, others: list[float]) ->
 
 
 def accesses(op: linalg.GenericOp | linalg.FillOp, shapes: Shapes) -> list[Access]:
-    """Return what an op reads and writes, in the order of its operands, but for unread ones."""
+    """Return the reads and writes of an op, in the order of its operands, without unused ones."""
     if isinstance(op, linalg.FillOp):
         value = op.outputs[0]
         index = [AffineDimExpr(k) for k in range(len(shapes(value)))]
@@ -189,7 +189,7 @@ def _operands(op: linalg.GenericOp, shapes: Shapes) -> Iterator[Access]:
 
 
 def _looked_up(op: linalg.GenericOp, shapes: Shapes) -> Iterator[Access]:
-    """Yield what the body reads at places that it computes."""
+    """Yield the reads of the body at indices that it computes."""
     for inner in op.body.block.walk():
         if isinstance(inner, tensor.ExtractOp | memref.LoadOp):
             value = inner.operands[0]
@@ -222,9 +222,9 @@ def _axis(expr: AffineExpr, size: int, stride: int) -> Axis:
 
 
 def root_of(value: SSAValue) -> tuple[SSAValue, int]:
-    """Return the array that a value is, or the part of one, and the number of that argument, or -1.
+    """Return the array, or the part of one, that a value is a view of, and its argument or -1.
 
-    Parts of one array are told apart.
+    Different parts of one array are distinguished.
     """
     part: SSAValue | None = None
     while isinstance(value, OpResult):

@@ -1,4 +1,4 @@
-"""Cycles that the ports of a core are busy with an op, or that its sums wait for themselves."""
+"""Cycles for which an op occupies the ports of a core, or waits for its own accumulators."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from stepwell.analysis.structured import combiner
 from stepwell.core.machine import Machine
 
 STRIDES = (-1, 2, 3, 4)
-"""Elements so far apart are picked from whole vectors, as `vectors.STEPS` has it."""
+"""Strides between lanes that are loaded as whole vectors and shuffled, as in `vectors`."""
 FORESEEN = 8
-"""The end of a loop of fewer iterations is mostly foreseen: predictors remember so many branches
-of a kind and more (Agner Fog's guide to microarchitectures)."""
+"""Iterations of a loop below which its end is mostly predicted: predictors remember at least this
+many branches of a kind (Agner Fog's guide to microarchitectures)."""
 BROADCAST = 1.75
-"""Loads that one takes which fills a vector with an element: a register tile of 14 rows by one
-vector reaches 0.55 of the peak on Zen 4, of 8 rows 0.6 with AVX2, of 24 rows 0.53 on Ice Lake."""
+"""Cost, in loads, of a load that broadcasts an element to a vector: a register tile of 14 rows by
+one vector reaches 0.55 of the peak on Zen 4, of 8 rows 0.6 with AVX2, of 24 rows 0.53 on Ice
+Lake."""
 CONTROL = 2
-"""Instructions of a loop in each iteration: one counts, one compares and branches."""
+"""Instructions of loop control in each iteration: one counts, one compares and branches."""
 
 
 @dataclass(frozen=True)
@@ -39,55 +40,55 @@ class Ports:
     instructions: float = 0.0
     divisions: float = 0.0
     waiting: float = 0.0
-    """Cycles in which a sum waits for its own last addition."""
+    """Cycles in which a sum waits for its previous addition."""
     starts: float = 0.0
-    """Cycles until innermost loops have begun and ended."""
+    """Cycles to begin and end innermost loops."""
 
     def __add__(self, other: Ports) -> Ports:
-        """Add up what is done one after the other."""
+        """Return the sum of code that runs one after the other."""
         return Ports(*map(add, self.all(), other.all()))
 
     def all(self) -> tuple[float, ...]:
-        """Return the cycles of all of them, in order."""
+        """Return all the cycles, in the order of the fields."""
         return tuple(vars(self).values())
 
     @property
     def cycles(self) -> float:
-        """Cycles of the port that is busiest, or of waiting; starts come on top."""
+        """Cycles of the busiest port, or of waiting; starts are added."""
         return max(self.all()[:-1]) + self.starts
 
     @property
     def busiest(self) -> str:
-        """What takes the most cycles, in words."""
+        """The name of the field with the most cycles."""
         names = [field.name.replace("_", "-") for field in fields(self)]
         return max(zip(self.all(), names, strict=True))[1]
 
 
 @dataclass(frozen=True)
 class Point:
-    """What the innermost levels write out: so many iterations of each loop."""
+    """The unrolled code of the innermost levels: some iterations of each loop."""
 
     many: float
-    """How often."""
+    """How often it runs."""
     sizes: dict[int, float]
     vectors: dict[int, float]
-    """The same, iterations of a vector counted as one."""
+    """The sizes, with the iterations of a vector counted as one."""
     lanes: float
 
     @property
     def instructions(self) -> float:
-        """How often each instruction of the body is there."""
+        """How often each instruction of the body is repeated."""
         return prod(self.vectors.values(), start=1.0)
 
 
 def ports_of(nest: Nest, machine: Machine) -> Ports:
-    """Return what all iterations of an op keep busy, on one core."""
+    """Return the port cycles of all iterations of an op, on one core."""
     body = count(nest.block, machine.fma) if nest.block is not None else Count()
     return sum((_of_point(nest, body, point, machine) for point in _points(nest)), Ports())
 
 
 def _points(nest: Nest) -> Iterator[Point]:
-    """Yield the shapes that the innermost levels have: whole ones, and those at ends of loops."""
+    """Yield the shapes of the innermost levels: whole ones, and the tails of loops."""
     loops = sorted(nest.units)
     outside = prod((n for k, n in enumerate(nest.whole) if k not in nest.units), start=1.0)
     for chosen in combinations(*(list(_fragments(nest, k)) for k in loops)):
@@ -98,7 +99,7 @@ def _points(nest: Nest) -> Iterator[Point]:
 
 
 def _fragments(nest: Nest, loop: int) -> Iterator[tuple[float, float, float]]:
-    """Yield how often so many iterations of a loop are taken, in so many instructions."""
+    """Yield fragments of a loop: how often each runs, its iterations, its instructions."""
     blocks: dict[int, float] = {nest.sizes[loop]: 1.0}
     steps = [s.level.step for s in nest.steps if s.loop == loop and not s.level.parts]
     for by in (*steps, nest.units[loop]):
@@ -111,7 +112,7 @@ def _fragments(nest: Nest, loop: int) -> Iterator[tuple[float, float, float]]:
     for part, many in blocks.items():
         if loop != nest.axis or part % nest.width == 0:
             yield many, part, part / (nest.width if loop == nest.axis else 1)
-        elif nest.sums or len(nest.units) > 1:  # the last vector begins early
+        elif nest.sums or len(nest.units) > 1:  # the last vector overlaps the one before
             yield many, part, ceil(part / nest.width)
         else:
             whole = part // nest.width
@@ -126,7 +127,7 @@ def _of_point(nest: Nest, body: Count, point: Point, machine: Machine) -> Ports:
     passes = max(nest.width * bytes * 8 / machine.unit_bits, 1.0) if wide else 1.0
     times = point.many * point.instructions
     loads, stores, shuffles, moved = _traffic(nest, point, machine)
-    if wide and nest.axis in nest.sums:  # lanes are added up when the sum is complete
+    if wide and nest.axis in nest.sums:  # lanes are combined once the sum is complete
         inside = prod((s.trips for s in nest.steps if s.loop in nest.sums), start=1.0)
         shuffles += 2 * log2(nest.width) * point.many / inside
     looked_up = body.lookups * times * (nest.width if wide else 1)
@@ -148,10 +149,10 @@ def _of_point(nest: Nest, body: Count, point: Point, machine: Machine) -> Ports:
 
 
 def _waiting(nest: Nest, body: Count, point: Point, machine: Machine) -> float:
-    """Return the cycles in which instructions wait for those before them.
+    """Return the cycles in which instructions wait for their operands.
 
-    A core looks at as many instructions at a time as its window holds: what waits there is hidden
-    as long as others in the window do not.
+    A core executes the instructions in its window out of order: the latency of one is hidden as
+    long as others in the window can run.
     """
     each = max((body.products + body.others + body.divisions) * point.instructions, 1.0)
     latency = body.chain * machine.fma_latency
@@ -166,7 +167,7 @@ def _waiting(nest: Nest, body: Count, point: Point, machine: Machine) -> float:
 
 
 def _carried(nest: Nest) -> float:
-    """Return how many instructions wait for each other from one iteration of a sum to the next."""
+    """Return the instructions on the chain from one iteration of a sum to the next."""
     op, carried = nest.op, 0.0
     assert isinstance(op, linalg.GenericOp)
     for number in range(len(op.outputs)):
@@ -178,7 +179,7 @@ def _carried(nest: Nest) -> float:
 
 
 def _traffic(nest: Nest, point: Point, machine: Machine) -> tuple[float, float, float, float]:
-    """Return the passes of loads and of stores, those of shuffles, and instructions that move."""
+    """Return the passes of loads, of stores and of shuffles, and the number of moves."""
     loads = stores = shuffles = moved = 0.0
     for access in nest.accesses:
         if access.anywhere:
@@ -197,7 +198,7 @@ def _traffic(nest: Nest, point: Point, machine: Machine) -> tuple[float, float, 
 
 
 def _times(nest: Nest, access: Access, point: Point) -> float:
-    """Return how often a point's part of an access is moved: inner loops may leave it as it is."""
+    """Return how often a point's part of an access is moved; inner loops may leave it unchanged."""
     times = point.many
     for step in reversed(nest.steps):
         if step.loop in access.loops:
@@ -207,14 +208,14 @@ def _times(nest: Nest, access: Access, point: Point) -> float:
 
 
 def _goes_on(nest: Nest, access: Access) -> bool:
-    """Whether a result is loaded again, for its sum is cut by loops with which it varies."""
+    """Whether a result is loaded again because loops that it varies with split its sum."""
     sums = [number for number, step in enumerate(nest.steps) if step.loop in nest.sums]
     varies = [number for number, step in enumerate(nest.steps) if step.loop in access.loops]
     return bool(sums and varies) and sums[0] < varies[-1]
 
 
 def _passes(nest: Nest, access: Access, point: Point, machine: Machine) -> tuple[float, float]:
-    """Return the passes of one vector through a load port, and of the shuffles that go with it."""
+    """Return the passes of one vector through a load port, and its shuffles."""
     if point.lanes <= 1:
         return 1.0, 0.0
     passes = max(nest.width * access.bytes * 8 / machine.unit_bits, 1.0)
@@ -231,7 +232,7 @@ def _passes(nest: Nest, access: Access, point: Point, machine: Machine) -> tuple
 
 
 def _is_turned(nest: Nest, access: Access, point: Point) -> bool:
-    """Whether squares of lanes are turned over in registers, not gathered lane by lane."""
+    """Whether lanes are transposed through registers instead of gathered."""
     if any(access.stride(k) == 1 and n >= nest.width for k, n in point.sizes.items()):
         return True
     inner = nest.steps[-1] if nest.steps else None

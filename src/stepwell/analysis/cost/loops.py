@@ -1,4 +1,4 @@
-"""Kernels of plain loops: instructions of their bodies, once for each iteration."""
+"""Kernels of plain loops: the instructions of their bodies, times the iterations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STORES = (memref.StoreOp, tensor.InsertOp)
 
 
 def ports_of(function: kernel.FuncOp, machine: Machine) -> Ports:
-    """Return what the plain loops of a kernel keep busy; nothing of one that has none."""
+    """Return the port cycles of the plain loops of a kernel."""
     if not any(isinstance(op, scf.ForOp | scf.WhileOp) for op in function.body.block.ops):
         return Ports()
     return _of(function.body.block, machine)
@@ -31,7 +31,7 @@ def _of(block: Block, machine: Machine) -> Ports:
     total = Ports()
     for op in block.ops:
         if isinstance(op, linalg.GenericOp | linalg.FillOp):
-            continue  # nests have these
+            continue  # counted with the nests
         if isinstance(op, scf.ForOp):
             total += _loop(op.body.block, _trips(op), machine)
             continue

@@ -1,4 +1,4 @@
-"""Bytes that come from each level of memory, by what stays in caches while loops run."""
+"""Bytes read from each level of memory, depending on what caches hold while loops run."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from stepwell.analysis.cost.nest import Nest
 from stepwell.core.machine import Level, Machine
 
 FORESEEN = 4
-"""After so many lines one after the other prefetching fetches the next (Intel's and AMD's guides:
-two to four)."""
+"""Consecutive lines after which hardware prefetches the next (Intel's and AMD's guides: two to
+four)."""
 STREAMS = 16
-"""So many runs at a time are followed by prefetching (Intel's and AMD's guides: 16 to 32)."""
+"""Streams that hardware prefetchers follow at a time (Intel's and AMD's guides: 16 to 32)."""
 
 
 @dataclass(frozen=True)
 class Missed:
-    """What passes a cache by, of all threads together."""
+    """Bytes of the misses of one level of cache, of all threads together."""
 
     read: float = 0.0
     written: float = 0.0
     scattered: float = 0.0
-    """Lines of it that no prefetching foresees."""
+    """Missed lines that hardware does not prefetch."""
 
     def beyond(self, other: Missed) -> Missed:
-        """Return what is found in the next cache, which ``other`` passes by."""
+        """Return the misses that hit the next cache, whose own misses are ``other``."""
         return Missed(
             max(self.read - other.read, 0.0),
             max(self.written - other.written, 0.0),
@@ -41,9 +41,9 @@ class Missed:
 def seconds(
     nests: Sequence[Nest], machine: Machine, idle: Mapping[int, float], threads: int
 ) -> list[tuple[str, float]]:
-    """Return the time that each level of memory beyond the first cache takes at least.
+    """Return the least time that each level of memory beyond the L1 cache takes.
 
-    idle : by number of an argument, the bytes that are touched between two uses of it
+    idle : the bytes touched between two uses of an argument, by its number
     """
     levels = machine.levels()
     cores = max(min(machine.threads, machine.cores), 1)
@@ -72,14 +72,14 @@ def _time(level: Level, found: Missed, machine: Machine, threads: int) -> float:
 
 @dataclass
 class _Sizes:
-    """Bytes that steps of a kernel touch, each counted once."""
+    """Footprints of the steps of a kernel: bytes touched, each counted once."""
 
     nests: Sequence[Nest]
     line: int
     known: dict[tuple[int, int], float] = field(default_factory=dict[tuple[int, int], float])
 
     def of(self, nest: Nest | None, depth: int) -> float:
-        """Return the bytes of one step of so many levels: of one op, or of all for None."""
+        """Return the footprint of one step of ``depth`` levels: of one op, or of all for None."""
         key = id(nest), depth
         if key not in self.known:
             beside = self.nests if nest is None else [nest]
@@ -87,7 +87,7 @@ class _Sizes:
         return self.known[key]
 
     def fitting(self, nest: Nest, size: int) -> int:
-        """Return after how many levels all that is touched fits a cache."""
+        """Return the number of levels below which everything touched fits a cache."""
         for depth in range(len(nest.steps) + 1):
             if self.of(None if depth <= nest.shared else nest, depth) <= size:
                 return depth
@@ -100,9 +100,9 @@ def _missed(
     idle: Mapping[int, float],
     held: float,
 ) -> Missed:
-    """Return what passes a cache by.
+    """Return the misses of a cache.
 
-    held : an array lies there from the last launch if no more than this was touched since
+    held : an array survives from the last launch if no more than these bytes were touched since
     """
     read = written = lines = 0.0
     seen: dict[SSAValue, float] = {}
@@ -132,7 +132,7 @@ def _missed(
 
 
 def _touched(nests: Sequence[Nest], depth: int, line: int) -> dict[SSAValue, float]:
-    """Return the bytes of each array that one step of so many levels touches."""
+    """Return the bytes of each array that one step of ``depth`` levels touches."""
     found: dict[SSAValue, float] = {}
     for nest in nests:
         at = min(depth, len(nest.steps))
@@ -148,9 +148,9 @@ def _touched(nests: Sequence[Nest], depth: int, line: int) -> dict[SSAValue, flo
 
 
 def _through(nest: Nest, access: Access, depth: int, line: int) -> float:
-    """Return the bytes of an access that pass into a cache that holds a step of ``depth`` levels.
+    """Return the bytes of an access fetched into a cache that holds a step of ``depth`` levels.
 
-    What two steps one after the other touch both stays there in between.
+    Data that two consecutive steps both touch stays in the cache.
     """
     while depth and nest.steps[depth - 1].loop not in access.loops:
         depth -= 1
@@ -160,7 +160,7 @@ def _through(nest: Nest, access: Access, depth: int, line: int) -> float:
 
 
 def _in_turn(nest: Nest, access: Access) -> float:
-    """Return how many bytes that lie side by side are touched before too many other runs are."""
+    """Return the length in bytes of the runs of an access, as far as prefetchers follow them."""
     if any(step.level.action("prefetch") for step in nest.steps):
         return inf
     ranges = [1.0] * len(nest.sizes)

@@ -19,32 +19,32 @@ from stepwell.dialects.kernel.levels import PARALLEL, UNROLL, VECTOR, Level, Sch
 
 @dataclass(frozen=True)
 class Step:
-    """A level that runs one step after the other, or gives steps to threads."""
+    """A level whose steps run one after the other, or in parallel."""
 
     level: Level
     trips: float
-    """Steps in one step of the level outside of the same loop, on the average."""
+    """Steps per step of the enclosing level of the same loop, on average."""
     ranges: tuple[float, ...]
     """Iterations of each loop in one step."""
 
     @property
     def loop(self) -> int:
-        """The loop that it walks through."""
+        """The loop of the level."""
         return self.level.loop
 
     @property
     def is_parallel(self) -> bool:
-        """Whether threads share the steps."""
+        """Whether the steps run in parallel."""
         return self.level.kind == PARALLEL
 
 
 @dataclass(frozen=True)
 class Pack:
-    """An operand that is copied before it is read, so that it lies as it is read."""
+    """An operand that is packed in the order in which it is read."""
 
     access: Access
     depth: int
-    """After how many levels."""
+    """Levels outside of the packing."""
     how: str
 
 
@@ -56,27 +56,27 @@ class Nest:
     sizes: tuple[int, ...]
     parallel: tuple[bool, ...]
     given: list[Access]
-    """What the op touches, where nothing is packed."""
+    """The accesses of the op before packing."""
     steps: list[Step] = field(default_factory=list[Step])
     """The levels that are loops, the outermost first."""
     units: dict[int, int] = field(default_factory=dict[int, int])
-    """Iterations of each loop that the innermost levels write out beside each other."""
+    """Unrolled iterations of each loop in the innermost levels."""
     axis: int = -1
-    """The loop of the vectors, ..."""
+    """The vectorised loop."""
     width: int = 1
-    """... and their lanes."""
+    """Lanes of its vectors."""
     shared: int = 0
     """How many of the steps all ops of the kernel share."""
     packs: list[Pack] = field(default_factory=list[Pack])
 
     @property
     def block(self) -> Block | None:
-        """The body; None of a fill."""
+        """The body; None for a fill."""
         return self.op.body.block if isinstance(self.op, linalg.GenericOp) else None
 
     @property
     def whole(self) -> tuple[float, ...]:
-        """All iterations of each loop."""
+        """The extent of each loop."""
         return tuple(map(float, self.sizes))
 
     def ranges(self, depth: int) -> tuple[float, ...]:
@@ -85,7 +85,7 @@ class Nest:
 
     @cached_property
     def accesses(self) -> list[Access]:
-        """What the op touches; of packed operands, the copies."""
+        """The accesses of the op; those of packed operands read the copies."""
         found = list(self.given)
         for pack in self.packs:
             copy = pack.access.packed(self.axis, self.ranges(pack.depth))
@@ -94,7 +94,7 @@ class Nest:
 
     @cached_property
     def arrays(self) -> dict[SSAValue, list[Access]]:
-        """What is touched of each array, where it lies."""
+        """The accesses to each array before packing."""
         found: dict[SSAValue, list[Access]] = {}
         for access in self.given:
             found.setdefault(access.array, []).append(access)
@@ -102,12 +102,12 @@ class Nest:
 
     @cached_property
     def packed(self) -> dict[int, int]:
-        """After how many levels each packed operand is copied."""
+        """The number of levels outside of each packed operand's packing."""
         return {pack.access.operand: pack.depth for pack in self.packs}
 
     @cached_property
     def sums(self) -> list[int]:
-        """The loops that are summed over."""
+        """The reduction loops."""
         return [k for k, parallel in enumerate(self.parallel) if not parallel]
 
 
@@ -143,7 +143,7 @@ def _nest(op: LoopedOp, levels: Sequence[Level], shared: int, shapes: Shapes) ->
 
 
 def _packs(nest: Nest) -> list[Pack]:
-    """Return what the actions of the levels pack."""
+    """Return the packing actions of the levels."""
     found: list[Pack] = []
     for depth, step in enumerate(nest.steps, 1):
         for action in step.level.actions:
@@ -154,7 +154,7 @@ def _packs(nest: Nest) -> list[Pack]:
 
 
 def loop_sizes(op: LoopedOp, shapes: Shapes) -> tuple[int, ...]:
-    """Return how long each loop of an op is; those that no operand tells have one iteration."""
+    """Return the extent of each loop of an op, 1 where no operand has it."""
     if isinstance(op, linalg.FillOp):
         return tuple(shapes(op.outputs[0]))
     found: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Cycles that packing takes: each element is loaded and stored once more."""
+"""Cycles of packing: each element is loaded and stored once more."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def _of(nest: Nest, pack: Pack, machine: Machine) -> float:
     elements *= prod((step.trips for step in outside), start=1.0)
     passes = elements * pack.access.bytes * 8 / machine.unit_bits
     stores = passes / machine.store_ports
-    if pack.how == "first":  # by the tile that reads it first: it is loaded for that anyway
+    if pack.how == "first":  # packed by the tile that reads it first, which loads it anyway
         return stores
     loads = passes / machine.load_ports
     if nest.axis in pack.access.loops and pack.access.stride(nest.axis) != 1:
-        loads += passes * log2(nest.width) / machine.shuffle_ports  # squares are turned over
+        loads += passes * log2(nest.width) / machine.shuffle_ports  # transposed through registers
     return max(stores, loads)

@@ -1,4 +1,4 @@
-"""How threads share the steps of parallel levels."""
+"""The distribution of parallel steps over threads."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from stepwell.analysis.cost.nest import Nest, Step
 from stepwell.core.machine import Machine
 
 FEW = 1 << 10
-"""Steps in larger numbers are taken to be alike: the shorter ones at ends are but a few."""
+"""Steps beyond which all are taken to be equal: the shorter ones at ends are a small part."""
 
 
 @dataclass(frozen=True)
 class Shares:
-    """How many threads there are, and how much the busiest does."""
+    """The number of threads, and the share of the busiest."""
 
     threads: int = 1
     longest: float = 1.0
@@ -24,7 +24,7 @@ class Shares:
 
 
 def shares_of(nests: Sequence[Nest], machine: Machine) -> Shares:
-    """Return how threads share a kernel: in equal runs of steps, each of a grain or more."""
+    """Return how threads share a kernel: in equal runs of steps, each at least a grain."""
     return max(
         (_shares(nest, machine) for nest in nests), key=lambda s: s.threads, default=Shares()
     )
@@ -38,7 +38,7 @@ def _shares(nest: Nest, machine: Machine) -> Shares:
     count = prod(map(len, sizes))
     grains = [a.number or 1 for s in steps for a in s.level.actions if a.name == "grain"]
     grain = max(grains, default=1)
-    for step in steps:  # a grain is of iterations, not of steps
+    for step in steps:  # a grain counts iterations, not steps
         grain = max(grain // min(step.level.step, nest.sizes[step.loop]), 1)
     most = min(machine.threads, machine.cores)
     threads = max(min(most, count // grain), 1)
@@ -51,7 +51,7 @@ def _shares(nest: Nest, machine: Machine) -> Shares:
 
 
 def _steps(nest: Nest, step: Step) -> Sequence[float]:
-    """Return how many iterations each step of a parallel level has, in order."""
+    """Return the iterations of each step of a parallel level, in order."""
     if step.level.parts:
         return [1.0] * step.level.parts
     size, by = nest.sizes[step.loop], step.level.step

@@ -1,4 +1,4 @@
-"""What a kernel's program tells the model: sizes of its launches, and what was touched between."""
+"""Properties of a kernel's program that the model needs: launch sizes and reuse distances."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stepwell.dialects import kernel
 class Program:
     """The launches of a module's kernels.
 
-    sizes : what each `?` of a call's arguments is, where somebody says
+    sizes : the value of each `?` of a call's arguments, where given
     """
 
     module: ModuleOp
@@ -33,15 +33,15 @@ class Program:
 
     @cached_property
     def launches(self) -> Launches:
-        """How large the launches are."""
+        """The sizes of the launches."""
         return Launches(self.module)
 
     @cached_property
     def idle(self) -> Mapping[str, Mapping[int, float]]:
-        """Bytes that are touched between two uses of a kernel's arguments, by name and number.
+        """Bytes touched between two uses of a kernel's argument, by kernel and number.
 
-        What a call is given is used again in the next call, when all that has been touched; what
-        one kernel leaves for another is used soon.
+        An argument of a call is used again in the next call, after all arguments have been touched;
+        a value that one kernel passes to another is used soon.
         """
         found: dict[str, dict[int, float]] = {}
         for function in entries(self.module):
@@ -55,7 +55,7 @@ class Program:
         return found
 
     def shapes(self, function: kernel.FuncOp) -> tuple[Shapes, set[SSAValue]]:
-        """Return what tells the shapes of a kernel's arrays, and which it had to assume so far."""
+        """Return the shape function of a kernel's arrays, and the arrays with assumed sizes."""
         inner = Sizes(function.body.block.args)
         assumed = set[SSAValue]()
 
@@ -78,7 +78,7 @@ class Program:
 
 
 def _is_given(value: SSAValue) -> bool:
-    """Whether an array, or what it is a part of, is an argument of a call."""
+    """Whether an array is a view of an argument of a call."""
     while isinstance(value, OpResult) and isinstance(value.op, VIEWS):
         value = value.op.operands[0]
     if not isinstance(value, BlockArgument):

@@ -1,4 +1,4 @@
-"""Instructions that one pass through the body of an op takes, and how long it waits for itself."""
+"""Count the instructions of an op's body, and the latency of its dependence chain."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 @dataclass(frozen=True)
 class Count:
-    """Instructions, whatever they are applied to: one element or a vector of them."""
+    """Instructions, each of which is applied to one element or to a vector of them."""
 
     products: float = 0.0
-    """Those that only the ports of multiply-adds take."""
+    """Instructions that only the ports of multiply-adds execute."""
     others: float = 0.0
-    """Those that any vector port takes."""
+    """Instructions that any vector port executes."""
     divisions: float = 0.0
     """Divisions and square roots, in divisions of f32."""
     lookups: float = 0.0
-    """Loads of one element each, at places that the body computes."""
+    """Loads of one element each, at indices that the body computes."""
     chain: float = 0.0
-    """Instructions that wait for each other from the first operand to the result."""
+    """Instructions on the longest dependence chain from an operand to the result."""
 
     def __add__(self, other: Count) -> Count:
-        """Add up what is done one after the other."""
+        """Return the sum of code that runs one after the other."""
         return Count(
             self.products + other.products,
             self.others + other.others,
@@ -63,7 +63,7 @@ SLOTS: Mapping[type[Operation], tuple[int, int]] = {
     math.PowFOp: (187, 272),
     math.FPowIOp: (8, 8),
 }
-"""Vector instructions, or what takes as long, of each function of f32 and of f64: the cycles of a
+"""Vector instructions, or equally long work, of each function of f32 and of f64: the cycles of a
 vector on a Zen 4 (`python bench/predicted.py --functions`), times its ports, by two passes."""
 SIMPLE: Mapping[type[Operation], Count] = {
     math.SqrtOp: Count(divisions=1.7, chain=5),
@@ -89,15 +89,15 @@ NOTHING: tuple[type[Operation], ...] = (
 LOOKUPS = (tensor.ExtractOp, memref.LoadOp)
 OTHER = Count(0, 1, 0, 0, 1)
 IN_TURN = 0.4
-"""The part of a function's instructions that wait for each other: a polynomial goes on where the
-last step ended, in two halves (exp of f32: 14 steps of 30 instructions)."""
+"""The part of a function's instructions on its dependence chain: the steps of a polynomial depend
+on each other, in two halves (exp of f32: 14 steps of 30 instructions)."""
 DIVIDE_DOUBLE = 1.6
-"""A division of f64 takes so many times that of a vector of f32: 9.1 of 6.0 cycles on Zen 4
-(measured), 16 of 10 on Sapphire Rapids, 16 of 10 on Skylake (Agner Fog's tables)."""
+"""The cost of a division of f64 relative to a vector of f32: 9.1 of 6.0 cycles on Zen 4 (measured),
+16 of 10 on Sapphire Rapids, 16 of 10 on Skylake (Agner Fog's tables)."""
 
 
 def bits_of(kind: Attribute) -> int:
-    """Return how many bits an element has in a vector."""
+    """Return the bits of an element in a vector."""
     if isinstance(kind, IndexType):
         return 64
     if isinstance(kind, IntegerType):
@@ -119,12 +119,12 @@ def count(block: Block, fma: bool) -> Count:
 
 
 def count_op(op: Operation) -> Count:
-    """Return the instructions of one op, whatever is in its regions."""
+    """Return the instructions of one op without those in its regions."""
     return _of(op, set())
 
 
 def chain_from(block: Block, value: SSAValue) -> float:
-    """Return how many instructions wait for each other from ``value`` to the body's results."""
+    """Return the instructions on the dependence chain from ``value`` to the body's results."""
     known: dict[SSAValue, float] = {value: 0.0}
     return max((_path(each, known) for each in _yielded(block)), default=0.0)
 
@@ -150,7 +150,7 @@ def _of(op: Operation, fused: set[Operation]) -> Count:
 
 
 def _fused(block: Block) -> Iterable[Operation]:
-    """Yield the additions that are one instruction with a product that nothing else uses."""
+    """Yield the additions that are fused with a product without other uses."""
     for op in block.ops:
         if not isinstance(op, arith.AddfOp | arith.SubfOp):
             continue
@@ -178,7 +178,7 @@ def _chain(value: SSAValue, known: dict[SSAValue, float]) -> float:
 
 
 def _path(value: SSAValue, known: dict[SSAValue, float]) -> float:
-    """Return the longest way to ``value`` from what is 0 in ``known``; less than 0 for none."""
+    """Return the longest path to ``value`` from values of 0 in ``known``; less than 0 for none."""
     if value in known:
         return known[value]
     op = value.owner

@@ -1,4 +1,4 @@
-"""Launches of kernels whose tensors get more or fewer axes."""
+"""Rewrite launches of kernels whose tensors get more or fewer axes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from stepwell.analysis.structured import is_not_fused, shape
 from stepwell.dialects import kernel
 
 Axes: TypeAlias = tuple[tuple[int, ...], ...]
-"""For each axis of a tensor those that it is made of in one of more axes."""
+"""For each axis of a collapsed tensor, the axes of the expanded one."""
 PLAIN = (linalg.GenericOp, linalg.FillOp, tensor.EmptyOp, arith.ConstantOp, kernel.ReturnOp)
 
 
 def is_unscheduled(function: kernel.FuncOp) -> bool:
-    """Whether nothing of the kernel's schedule is written yet, and all its ops are known."""
+    """Whether the kernel has no schedule yet and consists of known ops."""
     chosen = [name for name in function.attributes if name.startswith("kernel.")]
     return chosen == ["kernel.shared"] and all(
         isinstance(op, PLAIN) and not is_not_fused(op) for op in function.body.block.ops
@@ -45,14 +45,14 @@ def launches_of(module: ModuleOp) -> dict[str, list[kernel.LaunchOp]]:
 
 
 def put(launch: Operation, op: Operation) -> None:
-    """Insert ``op`` before a launch, as a part of what that came from."""
+    """Insert ``op`` before a launch, with its location."""
     op.location = launch.location
     assert launch.parent is not None
     launch.parent.insert_op_before(op, launch)
 
 
 def collapsed(launch: Operation, value: SSAValue, axes: Axes, kind: TensorType) -> SSAValue:
-    """Return ``value`` as a ``kind`` each of whose axes is made of ``axes``."""
+    """Return ``value`` collapsed to ``kind``, whose axes are groups of ``axes``."""
     made_by, reassociation = value.owner, _reassociation(axes)
     if isinstance(made_by, tensor.ExpandShapeOp) and made_by.reassociation == reassociation:
         return made_by.src
@@ -69,7 +69,7 @@ def collapsed(launch: Operation, value: SSAValue, axes: Axes, kind: TensorType) 
 def expanded(
     launch: Operation, value: SSAValue, axes: Axes, kind: TensorType, like: SSAValue
 ) -> SSAValue:
-    """Return ``value`` as a ``kind`` of which ``axes`` made its own; ``like`` has its `?` sizes."""
+    """Return ``value`` expanded to ``kind`` by ``axes``; ``like`` has its dynamic sizes."""
     sizes: list[SSAValue] = []
     if isinstance(like.owner, tensor.EmptyOp):
         sizes += like.owner.dynamic_sizes

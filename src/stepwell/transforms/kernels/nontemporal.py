@@ -1,16 +1,15 @@
-"""Choose which destinations of kernels are written past the caches.
+"""Choose the destinations of kernels that are written with nontemporal stores.
 
 Before:  kernel.func @k(%x: tensor<8388608xf32>, %y: tensor<8388608xf32>) -> tensor<8388608xf32>
          %r = kernel.launch @k ins(%x : ...) outs(%e : ...) -> tensor<8388608xf32>
          func.return %r : tensor<8388608xf32>
 After:   kernel.func @k(...) attributes {kernel.nontemporal = array<i64: 1>}
 
-An ordinary store fetches the line that it is about to overwrite. That costs nothing where the
-line is in a cache still from the call before, and makes what reads the result next quick; but a
-launch that touches more than the last cache holds finds nothing there and leaves little.
+An ordinary store fetches the line that it overwrites. That costs nothing where the cache still
+holds the line from the last call, and the next reader finds the result in the cache; but a launch
+that touches more than the last-level cache holds finds nothing there and leaves little.
 
-Afterwards each kernel names such destinations, by their numbers among its arguments. A choice
-that is written already is kept.
+Afterwards each kernel lists such destinations by argument number. An existing choice is kept.
 """
 
 from __future__ import annotations
@@ -32,25 +31,25 @@ from stepwell.transforms.kernels.schedule.reasons import because, spell_bytes
 from stepwell.transforms.passes import Pass, remark
 
 PART = 16
-"""A result that is less than such a part of what a launch touches is not worth asking for."""
+"""The smallest part of a launch's bytes, 1/16, for which nontemporal stores are chosen."""
 MAX_OPS_PER_BYTE = 64
-"""A kernel with more operations for each byte does not wait for memory."""
+"""Operations per byte beyond which a kernel does not wait for memory."""
 CHOICE = "kernel.nontemporal"
 
 
 @dataclass(frozen=True)
 class NontemporalStores(Pass):
-    """Name the destinations of kernels that are written past the caches.
+    """Mark the destinations of kernels that are written with nontemporal stores.
 
     Before:  kernel.func @k(%x: tensor<8388608xf32>, %y: tensor<8388608xf32>)
     After:   kernel.func @k(...) attributes {kernel.nontemporal = array<i64: 1>}
 
-    l2 : bytes of each core's second cache; 0 for no such stores
-    l3 : bytes of the last cache
+    l2 : bytes of each core's L2 cache; 0 for no such stores
+    l3 : bytes of the last-level cache
 
-    Afterwards kernels name the results that are only handed to the caller by launches that touch
-    more than the last cache holds, and any result that is larger than it. Results whose size only
-    the run tells are left out.
+    Afterwards kernels list the results that launches only return to the caller, if a launch touches
+    more than the last-level cache holds, and any result that is larger than it. Results whose size
+    is known at run time only are left out.
     """
 
     name = "nontemporal-stores"
@@ -60,7 +59,7 @@ class NontemporalStores(Pass):
     l3: int = 32 << 20
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Choose for each kernel, once all its launches are known."""
+        """Choose for each kernel by all its launches."""
         if not self.l2:
             return
         launches = launches_of(op)
@@ -92,14 +91,14 @@ class NontemporalStores(Pass):
 
 
 def _bytes(value: SSAValue) -> int:
-    """Return how large a tensor is; 0 where only the run knows, and for a number."""
+    """Return the bytes of a tensor; 0 for an unknown size, and for a scalar."""
     if not isinstance(value.type, TensorType) or DYNAMIC_INDEX in value.type.get_shape():
         return 0
     return prod(value.type.get_shape()) * dtype(value.type.element_type).bytes
 
 
 def _is_only_returned(value: SSAValue) -> bool:
-    """Whether a result, or what it is put into, is handed to the caller and read by nobody."""
+    """Whether a result, or the tensor that it is inserted into, is only returned to the caller."""
     for use in value.uses:
         match use.operation:
             case func.ReturnOp() | tensor.DimOp():

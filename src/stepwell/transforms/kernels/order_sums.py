@@ -1,11 +1,11 @@
-"""Let the longest loop of a sum be its last one, where blocks could not cut the last one.
+"""Make the longest loop of a sum its last one, where blocks could not split the last one.
 
 Before:  linalg.generic {loops (n, i, f, j), then sums over (c = 256, r = 7, s = 7), ...}
 After:   linalg.generic {loops (n, i, f, j), then sums over (r = 7, s = 7, c = 256), ...}
 
-A block cuts the last loop of a sum into parts and packs what the others take whole: of 256
-features and 7 rows of a window, for one column of it, that is more than fits into its scratch.
-Only the order of additions changes. A kernel that has any of its schedule already is left as it is.
+A block splits the last loop of a sum into parts and packs all iterations of the others: 256
+features times 7 rows of a window, for one column of it, exceed its scratch. Only the order of
+additions changes. A kernel with any schedule attribute is left as it is.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from stepwell.transforms.kernels.kernel_signature import is_unscheduled
 from stepwell.transforms.passes import Numerics, Pass
 
 PACKED = 1 << 10
-"""Elements of a column that the loops before the last one may take whole: times 64 columns and the
-bytes of f32 that is the scratch of a block."""
+"""Elements of a column that the loops before the last one may have: times 64 columns of f32, the
+scratch of a block."""
 
 
 @dataclass(frozen=True)
 class OrderSums(Pass):
-    """Let the longest loop of a sum be its last one, where blocks could not cut the last one."""
+    """Make the longest loop of a sum its last one, where blocks could not split the last one."""
 
     name = "order-sums"
     one_block = True
@@ -66,9 +66,9 @@ def _order(op: linalg.GenericOp) -> None:
 
 
 def _slides_over_others(op: linalg.GenericOp, features: int) -> bool:
-    """Whether a window slides in steps over an operand, along other loops than ``features``.
+    """Whether a strided window slides over an operand along loops other than ``features``.
 
-    In steps of one its rows are packed as they lie, however many there are.
+    At stride one its rows are packed in place, however many there are.
     """
     here = AffineDimExpr(features)
     read = [expr for index in indices(op)[: len(op.inputs)] for expr in index]

@@ -1,4 +1,4 @@
-"""Finding kernels that are the same but for names and locations."""
+"""Merge kernels that differ in names and locations only."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from stepwell.dialects.types import fuse_locations
 
 @dataclass
 class Shared:
-    """The kernels of a module so far, by what they do; `unite` when there are no more."""
+    """The distinct kernels of a module so far, by structure; call `unite` after the last."""
 
     kernels: dict[Hashable, kernel.FuncOp] = field(default_factory=dict[Hashable, kernel.FuncOp])
     names: dict[str, int] = field(default_factory=dict[str, int])
     more: dict[Operation, list[LocationAttr]] = field(
         default_factory=dict[Operation, list[LocationAttr]]
     )
-    """Where else ops of kernels came from."""
+    """The locations of other kernels' ops that were merged into these."""
 
     def add(self, function: kernel.FuncOp, name: str) -> tuple[kernel.FuncOp, bool]:
-        """Return the kernel that does what ``function`` does, and whether it is new.
+        """Return the kernel with the same structure as ``function``, and whether it is new.
 
-        A known one takes on the locations of ``function``; a new one gets a name of its own.
+        A known one gets the locations of ``function`` too; a new one gets a unique name.
         """
         known = self.kernels.setdefault(structure(function), function)
         if known is not function:
@@ -40,14 +40,14 @@ class Shared:
         return function, True
 
     def unite(self) -> None:
-        """Give the kernels the locations of all that they stand for."""
+        """Fuse the locations of merged kernels."""
         for op, more in self.more.items():
             op.location = fuse_locations((op.location, *more))
         self.more.clear()
 
 
 def structure(function: kernel.FuncOp) -> Hashable:
-    """Return what ``function`` does, equal for two kernels exactly if they do the same."""
+    """Return the structure of ``function``; equal structures compute the same."""
     numbers: dict[SSAValue, int] = {}
     return (
         function.function_type,

@@ -1,4 +1,4 @@
-"""Make the groups of a convolution a loop of their own, outside that over features of a group.
+"""Split the feature loop of a grouped convolution into (group, feature).
 
 Before:  kernel.func @k(%x: tensor<1x58x58x64xf32>, ...) attributes {kernel.shared = 4} {
            linalg.generic {maps: (n, i + r, j + s, (k floordiv 16) * 8 + c), (k, c, r, s), ...} }
@@ -8,9 +8,9 @@ After:   kernel.func @k(%x: tensor<1x58x58x8x8xf32>, ...) attributes {kernel.sha
          %r = kernel.launch @k ins(%xg, ...)
          %y = tensor.collapse_shape %r
 
-Afterwards each group is a convolution like any other: features of the group are the columns of a
-register tile where they are what lies side by side, else its rows. A kernel that has any of its
-schedule already, and one whose features are groups themselves, is left as it is.
+Afterwards each group is an ordinary convolution: the features of the group are the columns of a
+register tile where they are contiguous, else its rows. A kernel with any schedule attribute, and
+one whose features are groups themselves, is left as it is.
 """
 
 from __future__ import annotations
@@ -62,19 +62,19 @@ from stepwell.transforms.kernels.kernel_signature import (
 from stepwell.transforms.passes import Pass
 
 Splits: TypeAlias = dict[int, tuple[int, int]]
-"""The axes of a tensor that become two, and how long these are."""
+"""The axes of a tensor that are split in two, and the sizes of both."""
 
 
 @dataclass(frozen=True)
 class SplitGroups(Pass):
-    """Make the groups of a convolution a loop of their own."""
+    """Split the feature loop of a grouped convolution into (group, feature)."""
 
     name = "split-groups"
     one_block = True
     expects_work = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Split the features of each kernel that has groups, the same at all its launches."""
+        """Split the features of each grouped kernel, and adapt all its launches."""
         found: dict[str, _Rewriting] = {}
         for function in op.ops:
             if isinstance(function, kernel.FuncOp) and (rewriting := _read(function)):
@@ -90,7 +90,7 @@ class SplitGroups(Pass):
 
 @dataclass(frozen=True)
 class Groups:
-    """The loop over features of a result, how many there are of a group, and of the image's."""
+    """The feature loop of a result, the groups, and the features per group of result and image."""
 
     loop: int
     number: int
@@ -98,7 +98,7 @@ class Groups:
     read: int
 
     def in_image(self, expr: AffineExpr) -> AffineExpr | None:
-        """Return which feature of its group ``expr`` is of the image's; None where it is none."""
+        """Return the index of ``expr`` within a group of the image; None where it is not one."""
         match expr:
             case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Add, lhs=first, rhs=AffineDimExpr()):
                 return expr.rhs if self._is_first(first) else None
@@ -120,7 +120,7 @@ class Groups:
 
 
 def _read(function: kernel.FuncOp) -> _Rewriting | None:
-    """Return how a kernel is to be rewritten, None where it has no groups or is scheduled."""
+    """Return the rewriting of a kernel, None where it has no groups or is scheduled."""
     ops = [op for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
     if not any(_divides(index) for op in ops for index in indices(op)):
         return None
@@ -143,7 +143,7 @@ def _divides(index: Index) -> bool:
 
 
 def _groups(index: Index, op: linalg.GenericOp, shared: int) -> Groups | None:
-    """Return the groups that an image is read by."""
+    """Return the groups by which an image is read."""
     sizes = extents(op)
     for expr in index:
         for loop, features in quotients(expr):
@@ -165,13 +165,13 @@ class _Rewriting:
     groups: Groups
     shared: int
     alike: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    """For each tensor the first that is the same one, before an op wrote to it."""
+    """For each tensor, the first tensor of its chain of in-place updates."""
     splits: dict[SSAValue, Splits] = field(default_factory=dict[SSAValue, Splits])
-    """For the first of such tensors which axes become two."""
+    """For each such first tensor, the axes that are split."""
     arguments: list[Splits] = field(default_factory=list[Splits])
 
     def find(self, ops: Sequence[linalg.GenericOp]) -> bool:
-        """Find out which axes become two; return whether all tensors agree."""
+        """Find the axes to split; return whether all tensors agree."""
         for op in self.function.body.block.ops:
             if isinstance(op, linalg.GenericOp | linalg.FillOp):
                 for result, into in zip(op.results, op.outputs, strict=True):
@@ -191,7 +191,7 @@ class _Rewriting:
         return True
 
     def _splits(self, index: Index, sizes: Sequence[int]) -> Splits | None:
-        """Return the axes that become two; None where the loop is used in another way."""
+        """Return the axes to split; None where the loop is used in another way."""
         found: Splits = {}
         groups = self.groups
         for axis, expr in enumerate(index):
@@ -226,10 +226,10 @@ class _Rewriting:
         self.function.attributes["kernel.shared"] = choices.spelled(self.shared + 1)
 
     def _order(self) -> list[int | None]:
-        """Return the shared loops as they are to run, None for the new one, over the groups.
+        """Return the new order of the shared loops, None standing for the loop over groups.
 
-        Where features lie side by side they stay last, and a group's filters are read by all of
-        an image; else they are the rows of a tile, which all read the same elements.
+        Contiguous features stay last, and all pixels of an image read a group's filters; otherwise
+        features are the rows of a tile, which all read the same elements.
         """
         loop, last = self.groups.loop, self.shared - 1
         if loop == last:
@@ -240,10 +240,10 @@ class _Rewriting:
         return [*before, loop, last]
 
     def _row(self) -> int | None:
-        """Return the loop over the features of the image's group, where it is one of results.
+        """Return the loop over the features of the image's group, if it is a loop over results.
 
-        So it is in gradients of filters: elements that lie side by side are read by the rows of a
-        tile, which are more than a short window has.
+        It is one in gradients of filters: the rows of a tile then read contiguous elements, and are
+        more than a short window has.
         """
         image, sizes = indices(self.sum)[self.image], extents(self.sum)
         inner = [e for expr in image if (e := self.groups.in_image(expr)) is not None]
@@ -251,7 +251,7 @@ class _Rewriting:
         return own[0] if own and sizes[own[0]] > sizes[self.shared - 2] else None
 
     def _loops(self, op: linalg.GenericOp, order: Sequence[int | None]) -> None:
-        """Write the maps of ``op`` anew, its own loops as the image lies in memory."""
+        """Rewrite the maps of ``op``, its own loops in the order of the image's axes in memory."""
         own = list(range(self.shared, len(op.iterator_types)))
         if op is self.sum:
             image = indices(op)[self.image]
@@ -309,7 +309,7 @@ def _split(type: Attribute, splits: Splits) -> TensorType[Attribute]:
 
 
 def _expand(launch: kernel.LaunchOp, value: SSAValue, splits: Splits) -> SSAValue:
-    """Return ``value`` with axes split; a destination that is empty is made so."""
+    """Return ``value`` with axes split; an empty destination is created so."""
     if not splits:
         return value
     kind = _split(value.type, splits)
@@ -321,7 +321,7 @@ def _expand(launch: kernel.LaunchOp, value: SSAValue, splits: Splits) -> SSAValu
 
 
 def _axes(rank: int, splits: Splits) -> Axes:
-    """Return which axes each axis becomes."""
+    """Return the axes that each axis becomes."""
     axes: list[tuple[int, ...]] = []
     for axis in range(rank):
         first = axes[-1][-1] + 1 if axes else 0

@@ -1,9 +1,9 @@
-"""How many bytes each launch moves to and from what lies beyond a core's caches.
+"""Estimate the bytes that each launch moves between a core's caches and memory.
 
-The model: data lives in one cache of known size. A loop inside of which everything touched fits
-fetches each element once; around that, whatever is wanted again is fetched again. The least
-possible is to read each element of an input and to write each element of a result once, and not
-to touch memory for what the kernel alone wants.
+The model: one cache of known size. A loop whose whole footprint fits the cache fetches each element
+once; the loops around it fetch again whatever they reuse. The least possible traffic reads each
+element of an input once, writes each element of a result once, and keeps the kernel's temporaries
+out of memory.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ Shape: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes read and written, and how few would do."""
+    """Bytes read and written, and the least possible number."""
 
     moved: int
     least: int
 
     @property
     def excess(self) -> float:
-        """How many times the least is moved; 1 where nothing need be."""
+        """The bytes moved relative to the least; 1 where the least is 0."""
         return self.moved / self.least if self.least else 1.0
 
 
 @dataclass(frozen=True)
 class ReportTraffic(Pass):
-    """Tell of each launch and copy on buffers how many bytes it moves, in a remark.
+    """Report the bytes that each launch and copy on buffers moves, in a remark.
 
     Before:  kernel.launch @k ins(%x : memref<4xf32>) outs(%y : memref<4xf32>)
     After:   the same; remark: @k moves 32 bytes, the least possible
 
-    cache : bytes of each core's second cache
+    cache : bytes of each core's L2 cache
 
-    Afterwards the module is as it was. Launches whose sizes only the run tells are left out.
+    Afterwards the module is unchanged. Launches with sizes known at run time only are left out.
     """
 
     name = "report-traffic"
@@ -93,9 +93,9 @@ def traffic(
     cache: int = 1 << 20,
     shape_of: Callable[[SSAValue], Shape] | None = None,
 ) -> Traffic | None:
-    """Return what one run of a launch or copy on buffers moves; None where a size is not known.
+    """Return the traffic of one launch or copy on buffers; None where a size is unknown.
 
-    shape_of : tells the shape of an operand, where its type does not
+    shape_of : returns the shape of an operand, where its type does not have it
     """
     shapes = [shape_of(v) if shape_of else _static(v.type) for v in op.operands]
     if any(n < 0 for shape in shapes for n in shape):
@@ -109,7 +109,7 @@ def traffic(
 
 
 def _wholes(launch: kernel.LaunchOp) -> list[SSAValue]:
-    """Return for each operand the buffer that it is all or a part of."""
+    """Return for each operand the buffer that it is a view of."""
     found: list[SSAValue] = []
     for value in launch.operands:
         while isinstance(value, OpResult) and isinstance(value.op, _VIEWS):
@@ -119,7 +119,7 @@ def _wholes(launch: kernel.LaunchOp) -> list[SSAValue]:
 
 
 def _only_its_own(launch: kernel.LaunchOp) -> set[int]:
-    """Return the destinations, by number among the operands, that nobody else looks at."""
+    """Return the destinations, by operand number, that no other op uses."""
     first = len(launch.inputs)
     return {
         first + n
@@ -132,14 +132,14 @@ def _only_its_own(launch: kernel.LaunchOp) -> set[int]:
 
 @dataclass
 class _Nest:
-    """The loops of one op, outermost first: (loop of the op, iterations); and what it touches."""
+    """The loops of one op, outermost first, as (loop of the op, iterations); and its accesses."""
 
     loops: list[tuple[int, int]]
     extents: list[int]
     accesses: list[_Access]
 
     def inner(self, level: int) -> list[int]:
-        """Return how far each loop of the op runs inside of loop ``level`` of the nest."""
+        """Return the range of each loop of the op inside loop ``level`` of the nest."""
         spans = [1] * len(self.extents)
         for loop, trips in self.loops[level:]:
             spans[loop] *= trips
@@ -148,16 +148,16 @@ class _Nest:
 
 @dataclass
 class _Access:
-    """One operand of an op: the buffer it lies in, where it is touched, and in which way."""
+    """One operand of an op: its buffer, its index, and whether it is written."""
 
     buffer: SSAValue
     index: Index | None
-    """None where the index is computed: any element may be touched."""
+    """None where the body computes the index: any element may be touched."""
     writes: bool
     shape: Shape
 
     def touched(self, spans: Sequence[int]) -> int:
-        """Return the bytes touched while each loop runs so far."""
+        """Return the bytes touched by these ranges of the loops."""
         size = _bytes(self.buffer.type)
         if self.index is None:
             return min(prod(spans), prod(self.shape)) * size
@@ -210,7 +210,7 @@ class _Kernel:
         return _Nest(self._order(extents), extents, accesses)
 
     def _order(self, extents: list[int]) -> list[tuple[int, int]]:
-        """Return the loops as the schedule has them: blocks, then tiles, then all in order."""
+        """Return the loops in the schedule's order: blocks, then tiles, else all in order."""
         sizes = nesting_of(self.function).blocks
         own = len(extents) - self.shared
         if not sizes or own != 1 or len(sizes) > len(extents):
@@ -227,11 +227,11 @@ class _Kernel:
     def traffic(
         self, own: set[int], wholes: Sequence[SSAValue], sizes: Mapping[SSAValue, Shape]
     ) -> Traffic:
-        """Return what one run moves.
+        """Return the traffic of one run.
 
-        own : destinations that nobody else looks at
-        wholes : for each argument the buffer that it is a part of
-        sizes : their shapes
+        own : destinations that no other op uses
+        wholes : for each argument the buffer that it is a view of
+        sizes : the shapes of these buffers
         """
         together = sum(self._part(nest) for nest in self.nests) <= self.cache
         moved: dict[tuple[SSAValue, bool], list[int]] = {}
@@ -267,7 +267,7 @@ class _Kernel:
         wholes: Sequence[SSAValue],
         sizes: Mapping[SSAValue, Shape],
     ) -> int:
-        """Return how many bytes are counted more than once, as parts of one buffer overlap."""
+        """Return the bytes that are counted more than once, because views of one buffer overlap."""
         sums: dict[SSAValue, int] = {}
         for argument, whole in zip(self.arguments, wholes, strict=True):
             if argument in read:
@@ -281,14 +281,14 @@ class _Kernel:
     def _wanted(
         self, moved: dict[tuple[SSAValue, bool], list[int]], together: bool
     ) -> Iterator[list[int]]:
-        """Yield the reads or writes of each buffer, without those of what has just been made."""
+        """Yield the reads or writes of each buffer, but not reads of fresh results."""
         written = {value for value, writes in moved if writes}
         for (value, writes), each in moved.items():
             if writes or not together or value not in written:
                 yield each
 
     def _others(self) -> Iterator[list[tuple[SSAValue, bool]]]:
-        """Yield what loops of a kernel that is no generic touch: arguments, each of them whole."""
+        """Yield the accesses of a kernel's plain loops: arguments, each as a whole."""
         for op in self.function.body.block.ops:
             if isinstance(op, scf.ForOp):
                 loads = {v.memref: False for v in op.walk() if isinstance(v, memref.LoadOp)}
@@ -312,7 +312,7 @@ class _Kernel:
                 used = access.index is None or any(
                     loop in expr.used_dims() for expr in access.index
                 )
-                sums = access.writes and not used  # a running sum stays in registers
+                sums = access.writes and not used  # an accumulator stays in registers
                 bytes *= 1 if sums else trips
         return bytes if prod(nest.extents) else 0
 

@@ -1,4 +1,4 @@
-"""Versions of a kernel taken apart: each as the kernel that it is, and which of them stay."""
+"""Extract the versions of a kernel as kernels, and select the versions to keep."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stepwell.dialects.kernel.versions import VERSIONS, versions_in
 
 
 def version(function: kernel.FuncOp, number: int) -> kernel.FuncOp:
-    """Return a copy of a kernel that has the levels of its version ``number`` alone."""
+    """Return a copy of a kernel that has the levels of its version ``number`` only."""
     some = versions_in(function.attributes.get(VERSIONS))[number]
     copy = function.clone()
     for old, new in zip(function.walk(), copy.walk(), strict=True):
@@ -22,7 +22,7 @@ def version(function: kernel.FuncOp, number: int) -> kernel.FuncOp:
 
 
 def keep_packed_versions(function: kernel.FuncOp) -> None:
-    """Keep the versions that read an operand packed as wide as the kernel's own blocks."""
+    """Keep the versions whose packed panels are as wide as those of the kernel's own blocks."""
     own, *others = nestings_of(function)
     found = versions_in(function.attributes.pop(VERSIONS, None))
     wide = own.blocks[-2:-1]

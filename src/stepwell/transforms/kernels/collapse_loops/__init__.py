@@ -1,4 +1,4 @@
-"""Make one loop of those of a contraction, sum or copy whose axes lie together in memory.
+"""Collapse loops of a contraction, sum or copy whose axes are adjacent in memory.
 
 Before:  kernel.func @k(%x: tensor<8x3x64xf32>, %w, %y) attributes {kernel.shared = 3} {
            linalg.generic {maps: (b, s, k), (k, j), (b, s, j)} ins(%x, %w) ... }
@@ -9,11 +9,11 @@ After:   kernel.func @k(%x: tensor<24x64xf32>, %w, %y) attributes {kernel.shared
          %r = kernel.launch @k ins(%xc, %w) outs(%ec)
          %y = tensor.expand_shape %r
 
-Afterwards a register tile has rows of several lines, where each line alone would not fill it, a
-sum over several axes goes through memory in one loop, of whole vectors but the last, and a copy
-across short rows takes several of them as one. Only loops become one that every operand of the
-kernel has side by side, or not at all, and whose axes follow each other in memory; a kernel that
-has any of its schedule already is left as it is.
+Afterwards a register tile may have rows of several lines, where a single line would not fill it; a
+sum over several axes is one loop of whole vectors, except for its tail; a copy across short rows
+takes several of them as one. Loops are collapsed only if every operand of the kernel has both as
+adjacent axes, contiguous in memory, or neither; a kernel with any schedule attribute is left as it
+is.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from stepwell.transforms.passes import Pass
 
 @dataclass(frozen=True)
 class CollapseLoops(Pass):
-    """Make one loop of those of a contraction or reduction whose axes lie together."""
+    """Collapse loops of a contraction or reduction whose axes are adjacent in memory."""
 
     name = "collapse-loops"
     one_block = True
     expects_work = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Collapse what can be in each kernel, the same at all its launches."""
+        """Collapse the loops of each kernel where all its launches allow it."""
         launches = launches_of(op)
         views: list[tensor.ExpandShapeOp] = []
         for function in list(op.ops):
@@ -77,7 +77,7 @@ class _Rewriting:
     merging: Merging
 
     def run(self, launches: Sequence[kernel.LaunchOp]) -> list[tensor.ExpandShapeOp]:
-        """Rewrite everything; return the views of results in the shape they had."""
+        """Rewrite the kernel; return the views of results in their old shape."""
         block = self.function.body.block
         arguments = list(block.args)
         axes = [self.merging.axes(a) for a in arguments]
@@ -108,7 +108,7 @@ class _Rewriting:
                 value._type = _merged_type(value.type, groups)  # pyright: ignore[reportPrivateUsage]
 
     def _merge_loops(self, op: linalg.GenericOp) -> None:
-        """Take each loop that goes on inside another out of maps and body."""
+        """Remove each loop that is merged into another from maps and body."""
         gone, order = self.merging.gone(op), self.merging.order(op)
         loops = range(len(op.iterator_types))
         if order == [*loops]:
@@ -127,7 +127,7 @@ class _Rewriting:
                 inner.properties["dim"] = IntegerAttr(place, i64)
 
     def _size(self, op: tensor.EmptyOp) -> None:
-        """Tell a tensor made in the kernel its sizes, those merged as an argument has them."""
+        """Set the sizes of a tensor created in the kernel, merged ones like an argument's."""
         groups = self.merging.axes(op.tensor)
         unknown = shape(op.tensor).count(DYNAMIC_INDEX)
         if not groups or (unknown == 0 and not op.dynamic_sizes):
@@ -157,7 +157,7 @@ def _dim_of(value: SSAValue, axis: int, before: Operation) -> SSAValue:
 
 
 def _product(op: tensor.EmptyOp, unknown: Sequence[SSAValue], sizes: Sequence[int]) -> SSAValue:
-    """Return the number of elements of axes: those ``unknown``, and of all ``sizes`` the others."""
+    """Return the number of elements of axes, of which ``unknown`` are the dynamic sizes."""
     known = math.prod(size for size in sizes if size != DYNAMIC_INDEX)
     factor = arith.ConstantOp(IntegerAttr(known, IndexType()))
     _put_before(op, factor)
@@ -182,7 +182,7 @@ def _is_one_of(expr: AffineExpr, loops: set[int]) -> bool:
 
 
 def _is_idle(argument: SSAValue) -> bool:
-    """Whether a size is no longer asked for."""
+    """Whether a size is no longer used."""
     return isinstance(argument.type, IndexType) and argument.first_use is None
 
 
@@ -201,7 +201,7 @@ def _merged_type(type: Attribute, groups: Axes) -> TensorType:
 def _relaunch(
     launch: kernel.LaunchOp, axes: Sequence[Axes], kept: Sequence[int]
 ) -> list[tensor.ExpandShapeOp]:
-    """Launch the kernel on the same tensors in the shape it has them now."""
+    """Launch the kernel on the same tensors in their new shape."""
     count = len(launch.inputs)
     given = [
         collapsed(launch, v, groups, _merged_type(v.type, groups)) if groups else v

@@ -1,4 +1,4 @@
-"""Whether two axes of a tensor of the host will follow each other in memory, step for step."""
+"""Decide whether two axes of a host tensor will be contiguous in memory."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ RESHAPES = (tensor.ExpandShapeOp, tensor.CollapseShapeOp, tensor.CastOp)
 
 
 def follows(value: SSAValue, result: OpResult | None, axis: int) -> bool:
-    """Whether a launch may see an axis and the next of an operand as one.
+    """Whether a launch may merge an axis of an operand with the next.
 
-    result : what the launch makes of the operand, where that is a destination
+    result : the launch's result, where the operand is a destination
     """
     return _is_read_so(value, axis) and (result is None or _is_kept_so(result, axis))
 
 
 def _is_read_so(value: SSAValue, axis: int) -> bool:
-    """Whether what ``value`` is a part of, or made as a part of, has both axes in order."""
+    """Whether the tensor that ``value`` is a view of has both axes contiguous."""
     match value.owner:
         case tensor.ExtractSliceOp() as op:
             place = _place(op, shape(op.result), shape(op.source), axis)
@@ -36,7 +36,7 @@ def _is_read_so(value: SSAValue, axis: int) -> bool:
 
 
 def _is_whole(value: SSAValue) -> bool:
-    """Whether a tensor is no part of another."""
+    """Whether a tensor is no view of another."""
     match value.owner:
         case tensor.ExtractSliceOp():
             return False
@@ -48,7 +48,7 @@ def _is_whole(value: SSAValue) -> bool:
 
 
 def _is_kept_so(value: SSAValue, axis: int) -> bool:
-    """Whether ``value`` may be made with both axes in order, where it is put."""
+    """Whether every tensor that ``value`` is inserted into has both axes contiguous."""
     for use in value.uses:
         op = use.operation
         if isinstance(op, tensor.InsertSliceOp) and use.index == 0:
@@ -63,7 +63,7 @@ def _is_kept_so(value: SSAValue, axis: int) -> bool:
 
 
 def _readers(value: SSAValue) -> list[object]:
-    """Return the ops that take a tensor, reshaped or as it is, as what they insert."""
+    """Return the ops that insert a tensor, possibly reshaped, into another."""
     found: list[object] = []
     for use in value.uses:
         op = use.operation
@@ -80,7 +80,7 @@ def _place(
     whole: Sequence[int],
     axis: int,
 ) -> int | None:
-    """Return where ``axis`` of a part is in the whole; None where the next is not all there."""
+    """Return the axis of the whole for ``axis`` of a part; None where the next axis is partial."""
     sizes, strides = op.static_sizes.get_values(), op.static_strides.get_values()
     kept = kept_axes(sizes, part)
     if len(kept) != len(part) or kept[axis + 1] != kept[axis] + 1:

@@ -1,4 +1,4 @@
-"""Which loops of a kernel may become one: those that all its tensors have side by side."""
+"""Find the loops of a kernel to collapse: those that are adjacent axes in all its tensors."""
 
 from __future__ import annotations
 
@@ -27,40 +27,40 @@ from stepwell.transforms.kernels.collapse_loops.in_order import follows
 from stepwell.transforms.kernels.kernel_signature import Axes, is_unscheduled
 
 Pair: TypeAlias = "tuple[linalg.GenericOp | None, int, int]"
-"""A loop and the one that goes on inside it when both are one: of all ops, or of one op's own."""
+"""A loop and the inner loop merged into it: of all ops, or of one op alone."""
 SQUARE = 16
-"""Shorter rows do not fill the squares in which copies across rows run."""
+"""Elements of a row below which transposing through registers has no whole block."""
 MIN_KNOWN_ROWS = 64
-"""This many rows of known number are better than more rows whose number only the run knows."""
+"""Rows of known number that are better than more rows of a number known at run time only."""
 
 
 @dataclass
 class Merging:
-    """What is merged in one kernel."""
+    """The merged loops of one kernel."""
 
     function: kernel.FuncOp
     shared: int
     pairs: dict[Pair, None]
     sizes: dict[SSAValue, tuple[int, ...]] = field(default_factory=dict[SSAValue, tuple[int, ...]])
-    """The shapes that the kernel's tensors had."""
+    """The original shapes of the kernel's tensors."""
     alike: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    """For each tensor the first that is the same one, before or after an op wrote to it."""
+    """For each tensor, the first tensor of its chain of in-place updates."""
     places: dict[SSAValue, frozenset[int]] = field(default_factory=dict[SSAValue, frozenset[int]])
-    """For the first of such tensors the axes that are merged with the next."""
+    """For each such first tensor, the axes that are merged with the next."""
 
     @property
     def left(self) -> int:
-        """How many shared loops are left."""
+        """The number of shared loops that remain."""
         return self.shared - sum(of is None for of, *_ in self.pairs)
 
     def gone(self, op: linalg.GenericOp) -> set[int]:
-        """Return the loops of ``op`` that go on inside others."""
+        """Return the loops of ``op`` that are merged into others."""
         return {b for of, _, b in self.pairs if of is None or of is op}
 
     def order(self, op: linalg.GenericOp) -> list[int]:
-        """Return the loops of ``op`` that are left, in order.
+        """Return the remaining loops of ``op``, in order.
 
-        Each stands where the first of its loops did, but that with the last shared loop stays last.
+        Each takes the position of its first loop, but the one with the last shared loop stays last.
         """
         outer = {b: a for of, a, b in self.pairs if of is None or of is op}
         place: dict[int, int] = {}
@@ -73,7 +73,7 @@ class Merging:
         return sorted(place, key=place.__getitem__)
 
     def axes(self, value: SSAValue) -> Axes:
-        """Return how the axes of a tensor are merged."""
+        """Return the groups of merged axes of a tensor."""
         places = self.places.get(self.alike.get(value, value))
         if not places:
             return ()
@@ -86,9 +86,9 @@ class Merging:
         return tuple(map(tuple, groups))
 
     def argument_like(self, value: SSAValue, axis: int) -> tuple[SSAValue, int] | None:
-        """Return an argument, and which axis of it, that is as long as an axis of ``value``.
+        """Return an argument and its axis that has the size of an axis of ``value``.
 
-        None where no argument is: an op may reduce what is filled in the kernel.
+        None where there is none: an op may reduce a tensor that the kernel fills.
         """
         wanted = self._loop_of(value, axis)
         for op in self.function.body.block.ops:
@@ -100,7 +100,7 @@ class Merging:
         return None
 
     def _loop_of(self, value: SSAValue, axis: int) -> AffineExpr:
-        """Return the merged loop that an axis of a tensor made in the kernel is read along."""
+        """Return the merged loop that indexes an axis of a tensor created in the kernel."""
         for op in self.function.body.block.ops:
             if isinstance(op, linalg.GenericOp):
                 for operand, index in zip(op.operands, indices(op), strict=True):
@@ -110,7 +110,7 @@ class Merging:
 
 
 def find(function: kernel.FuncOp, launches: Sequence[kernel.LaunchOp]) -> Merging | None:
-    """Return what is to be merged in a kernel, None where nothing is."""
+    """Return the loops to merge in a kernel, None where there are none."""
     if not is_unscheduled(function):
         return None
     shared = choices.number(function, "kernel.shared")
@@ -124,9 +124,9 @@ def find(function: kernel.FuncOp, launches: Sequence[kernel.LaunchOp]) -> Mergin
 
 
 def _wanted(ops: Sequence[linalg.GenericOp], shared: int) -> Iterator[Pair]:
-    """List the pairs of loops by which an op gains.
+    """Yield the pairs of loops whose merging makes an op faster.
 
-    They are rows and columns of contractions, loops of sums, and rows of copies across them.
+    These are rows and columns of contractions, loops of sums, and rows of transposing copies.
     """
     outer, inner = set[int](), set[int]()
     if len(ops) == 1 and _turns(ops[0], shared):
@@ -152,7 +152,7 @@ def _wanted(ops: Sequence[linalg.GenericOp], shared: int) -> Iterator[Pair]:
 
 
 def _turns(op: linalg.GenericOp, shared: int) -> bool:
-    """Whether ``op`` copies across rows that are too short for squares of whole vectors."""
+    """Whether ``op`` transposes rows that are too short for blocks of whole vectors."""
     where, parallel = indices(op), is_parallel(op)
     if len(where) != 2 or not all(parallel) or len(parallel) != shared or not all(where):
         return False
@@ -162,7 +162,7 @@ def _turns(op: linalg.GenericOp, shared: int) -> bool:
 
 
 def _neighbours(index: Index, such: Callable[[int], bool]) -> list[tuple[int, int]]:
-    """Return the loops, of those wanted, that lie side by side in an operand."""
+    """Return the pairs of loops that satisfy ``such`` and are adjacent axes of an operand."""
     loops = [plain(expr) for expr in index]
     pairs = [(a, b) for a, b in pairwise(loops) if a is not None and b is not None]
     return [(a, b) for a, b in pairs if such(a) and such(b)]
@@ -174,7 +174,7 @@ def _uses(index: Index, a: int, b: int) -> bool:
 
 
 class _Choice:
-    """Drops the pairs that some tensor does not have side by side."""
+    """Drops the pairs that are not adjacent in some tensor."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class _Choice:
         self._read()
 
     def _read(self) -> None:
-        """Find out what is one tensor, and where each is read and written."""
+        """Collect the chains of in-place updates, and the accesses to each tensor."""
         merging, block = self.merging, self.merging.function.body.block
         same = merging.alike
         for op in block.ops:
@@ -204,7 +204,7 @@ class _Choice:
                 merging.sizes[value] = shape(value)
 
     def settle(self) -> None:
-        """Drop pairs until every tensor agrees with those that are left."""
+        """Drop pairs until every tensor agrees with the remaining ones."""
         for op in self.ops:
             for pair in list(self.merging.pairs):
                 of, a, b = pair
@@ -217,7 +217,7 @@ class _Choice:
         self.merging.places.update({v: self._places(*a[0]) for v, a in self.accesses.items()})
 
     def _agrees(self, value: SSAValue) -> bool:
-        """Drop the pairs that the accesses of a tensor do not have in common, or it not in order.
+        """Drop the pairs that the accesses of a tensor do not share, or that are not contiguous.
 
         Return whether there were none.
         """
@@ -233,12 +233,12 @@ class _Choice:
         return all(places == common for places in found)
 
     def _places(self, op: linalg.GenericOp, index: Index) -> frozenset[int]:
-        """Return the axes that an access would have merged with the next."""
+        """Return the axes that an access merges with the next."""
         gone = self.merging.gone(op)
         return frozenset(axis - 1 for axis, expr in enumerate(index) if plain(expr) in gone)
 
     def _is_in_order(self, value: SSAValue, axis: int) -> bool:
-        """Whether an axis of a tensor and the next may become one wherever it comes from."""
+        """Whether an axis of a tensor and the next are contiguous at every launch."""
         alike = [value, *(v for v, first in self.merging.alike.items() if first is value)]
         block = self.merging.function.body.block
         if not all(use.operation.parent is block for each in alike for use in each.uses):
@@ -255,7 +255,7 @@ class _Choice:
 
 
 def _is_torn(index: Index, a: int, b: int) -> bool:
-    """Whether an operand varies with two loops otherwise than along axes side by side."""
+    """Whether an operand varies with two loops otherwise than along adjacent axes."""
     if not _uses(index, a, b):
         return False
     used = sum(bool(expr.used_dims() & {a, b}) for expr in index)
@@ -263,7 +263,7 @@ def _is_torn(index: Index, a: int, b: int) -> bool:
 
 
 def _is_counted(op: linalg.GenericOp, a: int, b: int) -> bool:
-    """Whether the body asks how far one of two loops is."""
+    """Whether the body reads the index of one of two loops."""
     return any(
         isinstance(inner, linalg.IndexOp) and inner.dim.value.data in (a, b)
         for inner in op.body.walk()

@@ -1,4 +1,4 @@
-"""Compute once what stays the same: before a loop, and before the first call.
+"""Hoist invariant computations: out of loops, and to load time.
 
 Before:  func.func @main(%x, %w {nd.resource = "w"}) {
            scf.for ... { %p = kernel.launch @pack ins(%w) ...  kernel.launch @k ins(%c, %p) ... } }
@@ -7,10 +7,10 @@ After:   func.func @main(%x, %p {nd.resource = "w_packed", kernel.computed_const
          func.func @main.constants(%w {nd.resource = "w"}) -> tensor<...> {
            %p = kernel.launch @pack ins(%w) ...  func.return %p }
 
-Afterwards no loop of the host launches what gives the same in each iteration, and the entry
-launches nothing that gives the same in each call: it takes such results as weights, which
-`@main.constants` makes of the given ones when the program is loaded. A weight that only that
-function needs is no argument of the entry any more.
+Afterwards no host loop launches a kernel whose result is the same in each iteration, and the entry
+launches none whose result is the same in each call: it takes such results as weights, which
+`@main.constants` computes from the given weights when the program is loaded. A weight that only
+that function uses is no argument of the entry any more.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from stepwell.transforms.passes import Pass
 
 @dataclass(frozen=True)
 class ComputeOnce(Pass):
-    """Move launches out of loops, and what only weights decide out of the call.
+    """Hoist launches out of loops, and weight-only computations to load time.
 
-    hoist_constants : 0 to leave in the call what only weights decide
+    hoist_constants : 0 to leave weight-only computations in the call
     """
 
     name = "compute-once"
@@ -50,6 +50,6 @@ class ComputeOnce(Pass):
             for function in list(entries(op)):
                 name = function.sym_name.data
                 if name.removesuffix(".constants") in names - {name}:
-                    continue  # makes the weights of the other, from an earlier run
+                    continue  # computes the weights of the other, from an earlier run
                 if f"{name}.constants" not in names:
                     split_off(function)

@@ -1,4 +1,4 @@
-"""Splitting a function off that computes, once, what only weights decide."""
+"""Split off a function that computes the weight-only values once."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from stepwell.dialects.types import dtype
 
 MADE = "kernel.computed_constant"
 MAX_FREE_BYTES = 1 << 20
-"""Results of at most this many bytes may be kept, however small their operands are."""
+"""Bytes of a result that is always kept, however small its operands are."""
 GROWTH = 2
-"""Larger ones may be so many times as large as the weights they were made of."""
+"""Size of a larger result relative to the weights it is computed from, at most."""
 
 
 def split_off(function: func.FuncOp) -> None:
-    """Let a new function make what ``function`` computes from weights alone."""
+    """Move the computations of ``function`` on weights alone to a new function."""
     constants = constants_of(function)
     made = _worth(function, constants)
     needed = _needed(function, made)
@@ -52,7 +52,7 @@ def _bytes(value: SSAValue) -> int:
 def _worth(function: func.FuncOp, constants: set[SSAValue]) -> set[SSAValue]:
     """Return the results of launches on constants that are worth keeping.
 
-    What is made of nothing is mostly filled for others to write into: kept, it would be copied.
+    A result without inputs is mostly a fill for others to write into: kept, it would be copied.
     """
     weight = {v: _bytes(v) if isinstance(v, BlockArgument) else 0 for v in constants}
     found: set[SSAValue] = set()
@@ -73,7 +73,7 @@ def _worth(function: func.FuncOp, constants: set[SSAValue]) -> set[SSAValue]:
 
 
 def _needed(function: func.FuncOp, made: set[SSAValue]) -> list[SSAValue]:
-    """Return those of ``made`` that something else than the making of others uses, in order."""
+    """Return the values of ``made`` that code outside of the new function uses, in order."""
     block = function.body.block
     needed: dict[SSAValue, None] = {}
     alive: set[Operation] = set()
@@ -88,7 +88,7 @@ def _needed(function: func.FuncOp, made: set[SSAValue]) -> list[SSAValue]:
 
 
 def _slice(needed: list[SSAValue]) -> set[Operation]:
-    """Return every op that ``needed`` is computed with."""
+    """Return the backward slice of ``needed``."""
     found: set[Operation] = set()
     waiting = list(needed)
     while waiting:
@@ -127,7 +127,7 @@ def _maker(function: func.FuncOp, needed: list[SSAValue]) -> func.FuncOp:
 
 
 def _take(function: func.FuncOp, needed: list[SSAValue]) -> list[dict[str, Attribute]]:
-    """Make ``needed`` arguments; drop what is dead. Return the attributes of all arguments."""
+    """Make ``needed`` arguments, erase dead code; return the attributes of all arguments."""
     block = function.body.block
     attributes = [dict(attributes_of(function, k)) for k in range(len(block.args))]
     taken = {a.data for each in attributes if isinstance(a := each.get(RESOURCE), StringAttr)}
@@ -151,7 +151,7 @@ def _take(function: func.FuncOp, needed: list[SSAValue]) -> list[dict[str, Attri
 
 
 def _fresh(name: str, taken: set[str]) -> str:
-    """Return ``name``, or with a number where that is a weight's already."""
+    """Return ``name``, with a number appended where a weight has that name already."""
     number, found = 0, name
     while found in taken:
         number += 1

@@ -1,4 +1,4 @@
-"""Moving launches out of the host's loops."""
+"""Hoist launches out of the host's loops."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stepwell.dialects import kernel
 
 
 def move_out(block: Block) -> None:
-    """Put before each loop of ``block`` the launches in it that give the same every time."""
+    """Hoist the loop-invariant launches of each loop of ``block`` to before the loop."""
     for op in list(block.ops):
         for region in op.regions:
             for inner in region.blocks:
@@ -21,7 +21,7 @@ def move_out(block: Block) -> None:
 
 
 def _move(body: Block, loop: Operation) -> None:
-    """Move what ``body`` computes anew each time, and what that needs, to before ``loop``."""
+    """Hoist the invariant launches of ``body``, and the ops they need, to before ``loop``."""
     same: set[Operation] = set()
     for op in body.ops:
         if not op.regions and is_pure(op) and all(_is_same(v, body, same) for v in op.operands):
@@ -39,7 +39,7 @@ def _move(body: Block, loop: Operation) -> None:
 
 
 def _is_same(value: SSAValue, body: Block, same: set[Operation]) -> bool:
-    """Whether a value is the same in each iteration of the loop around ``body``."""
+    """Whether a value is invariant in the loop around ``body``."""
     owner = value.owner
     if isinstance(owner, Block):
         return owner is not body
@@ -47,7 +47,7 @@ def _is_same(value: SSAValue, body: Block, same: set[Operation]) -> bool:
 
 
 def _is_worth(op: Operation) -> bool:
-    """Whether a launch reads a tensor and gives one that is only read, so that none is copied."""
+    """Whether a launch reads a tensor and its results are only read, so that none is copied."""
     if not isinstance(op, kernel.LaunchOp):
         return False
     reads = any(isinstance(v.type, TensorType) for v in op.inputs)

@@ -1,4 +1,4 @@
-"""Lay operands of blocked contractions out once, in the order in which the blocks read them.
+"""Pack operands of blocked contractions once, in the order in which the blocks read them.
 
 Before:  kernel.func @k(%x, %w: tensor<1000x1000xf32>, %y) attributes {... {pack 1} ...} {
            linalg.generic {maps: (i, k), (k, j), (i, j)} ins(%x, %w) ... }
@@ -10,13 +10,13 @@ After:   kernel.func @main_pack(%w, %p: tensor<16x1000x64xf32>) {
          %p = kernel.launch @main_pack ins(%w) outs(%z)
          %y = kernel.launch @k ins(%x, %p) outs(%e)
 
-Afterwards the operand that varies with the columns lies in slivers as wide as the register tile,
-each read from end to end, wherever it is the same in every call, or in each of many iterations of a
-loop, or several blocks would otherwise pack it anew: three; seven that pack while they compute; two
-of a convolution's, whose filters are turned over. Equal packing kernels are one, and an operand of
-several launches is packed once, right where it is made. Of what is not packed, an argument that a
-loop reads in each of many iterations is copied before the loop, for arguments seldom begin with a
-line of the caches.
+Afterwards the operand that varies with the columns is in panels as wide as the register tile, each
+read sequentially, wherever it is the same in every call, or in many iterations of a loop, or
+several blocks would otherwise pack it again: three; seven that pack while they compute; two of a
+convolution, whose filters are transposed. Equal packing kernels are merged, and an operand of
+several launches is packed once, right after its definition. An unpacked argument that a loop reads
+in each of many iterations is copied before the loop, because arguments are seldom aligned to a
+cache line.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ from stepwell.transforms.kernels.schedule.reasons import because, because_as
 from stepwell.transforms.passes import Pass
 
 REPEATED = 3
-"""Packing a sliver so often, once for each block of rows, costs more than packing it once."""
+"""Blocks of rows from which packing a panel in each costs more than packing it once."""
 AT_ONCE = 7
-"""The same where blocks pack while they compute."""
+"""The same bound where blocks pack while they compute."""
 TURNED = 2
-"""The same for filters, whose columns lie far apart."""
+"""The same bound for filters, whose columns are not contiguous."""
 
 
 @dataclass(frozen=True)
 class PackOperands(Pass):
-    """Pack operands of blocked contractions: weights, and what many blocks would pack anew.
+    """Pack operands of blocked contractions: weights, and what many blocks would pack again.
 
-    Arguments that the iterations of a loop read again and again are copied to begin with a line.
+    Arguments that the iterations of a loop reread are copied to aligned memory.
 
-    l2 : bytes of each core's second cache; 0 where nothing is copied for the sake of caches
-    l3 : bytes of the last cache, half of which a packed operand may take that is no weight
+    l2 : bytes of each core's L2 cache; 0 to copy nothing for the sake of caches
+    l3 : bytes of the last-level cache; a packed operand that is no weight may take half of it
     """
 
     name = "pack-operands"
@@ -68,7 +68,7 @@ class PackOperands(Pass):
     l3: int = 8 << 20
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Pack what is worth it."""
+        """Pack the operands that repay it."""
         wanted: dict[kernel.FuncOp, Operand] = {}
         functions = [f for f in op.ops if isinstance(f, kernel.FuncOp)]
         blocked = [f for f in functions if nesting_of(f).blocks]
@@ -88,15 +88,15 @@ class _Packing:
     module: ModuleOp
     wanted: dict[kernel.FuncOp, Operand]
     most: int
-    """Bytes that a packed operand may have which is not the same in every call."""
+    """Bytes of a packed operand that differs between calls, at most."""
     shared: Shared = field(default_factory=Shared)
     done: dict[tuple[SSAValue, kernel.FuncOp], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, kernel.FuncOp], SSAValue]
     )
-    """What is packed already, by which kernel."""
+    """Packed operands by value and packing kernel."""
 
     def run(self) -> None:
-        """Pack for each launch that gains by it."""
+        """Pack the operands of each launch that gains by it."""
         names = {f.sym_name.data: f for f in self.wanted}
         constants = {v for f in entries(self.module) for v in constants_of(f)}
         launches: dict[kernel.FuncOp, list[kernel.LaunchOp]] = {f: [] for f in self.wanted}
@@ -109,7 +109,7 @@ class _Packing:
             nesting = nesting_of(function)
             once = AT_ONCE if nesting.pack_first else REPEATED
             again = small and operand.repeated >= (TURNED if operand.convolves else once)
-            if nesting.dots:  # blocks lay words out, of runs if they can
+            if nesting.dots:  # blocks pack words themselves, in runs if they can
                 again = small and operand.convolves
             number = operand.argument.index
             packed = [
@@ -130,7 +130,7 @@ class _Packing:
         launches: list[kernel.LaunchOp],
         keep: bool,
     ) -> None:
-        """Let ``launches`` run a kernel that reads the operand packed; ``keep`` the old one too."""
+        """Make ``launches`` read the operand packed; ``keep`` the old kernel for other launches."""
         number, block = operand.argument.index, function.parent_block()
         name = function.sym_name.data
         assert block is not None
@@ -156,7 +156,7 @@ class _Packing:
             _relaunch(launch, function, inputs)
 
     def _ready(self, value: SSAValue, packing: kernel.FuncOp, operand: Operand) -> SSAValue:
-        """Return ``value`` packed, right after it is made."""
+        """Return ``value`` packed, right after its definition."""
         if (known := self.done.get((value, packing))) is not None:
             return known
         kind = packing.function_type.outputs.data[0]
@@ -206,7 +206,7 @@ def _relaunch(launch: kernel.LaunchOp, function: kernel.FuncOp, inputs: list[SSA
 
 
 def _entry(launch: Operation) -> str:
-    """Return what the function is called that ``launch`` stands in, as kernels are named."""
+    """Return the name of the function around ``launch``, in the spelling of kernel names."""
     at: Operation | None = launch
     while at is not None and at.name != "func.func":
         at = at.parent_op()
@@ -215,7 +215,7 @@ def _entry(launch: Operation) -> str:
 
 
 def _why(operand: Operand) -> str:
-    """Say what the layout that an operand gets is good for."""
+    """Return the explanation of an operand's layout."""
     return (
         f"laid out in slivers of {operand.width}, the columns of a register tile, in the order in "
         f"which blocks read them; in vectors of {operand.lanes}"

@@ -1,4 +1,4 @@
-"""What of a blocked contraction can be packed, and the kernels that pack it and read it packed."""
+"""Find the operand of a blocked contraction to pack; build the kernels that pack and read it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from stepwell.dialects.types import dtype, locate
 from stepwell.transforms.kernels.versions import keep_packed_versions
 
 WORTH = 1 << 15
-"""So many elements are worth handing to a thread."""
+"""Elements that are worth a thread."""
 
 
 @dataclass(frozen=True)
@@ -60,31 +60,31 @@ class Operand:
     loops: tuple[int, ...]
     """The loops it varies with: batch, column, sums."""
     extents: tuple[int, ...]
-    """How long each of these is."""
+    """The extents of these loops."""
     column: int
-    """Which of ``loops`` is the column's."""
+    """The position of the column loop in ``loops``."""
     width: int
-    """How many columns a sliver has."""
+    """Columns of a panel."""
     lanes: int
-    """How many columns are a vector."""
+    """Columns of a vector."""
     repeated: int
-    """How often a call packs it otherwise, once for each block of rows."""
+    """How often a call would pack it otherwise, once for each block of rows."""
 
     @property
     def sums(self) -> list[int]:
-        """How long the loops are that are summed over."""
+        """The extents of the loops that are summed over."""
         return list(self.extents[self.column + 1 :])
 
     @property
     def convolves(self) -> bool:
-        """Whether a window is summed over, if only of one place, so that columns lie far apart."""
+        """Whether the sum is over a window, even of size one: columns are not contiguous."""
         return len(self.sums) > 1 or len(self.index) > len(self.loops)
 
     @property
     def lies(self) -> list[int] | None:
-        """In which order the loops summed over lie in memory, where nothing lies between them.
+        """The reduction loops in the order of their axes in memory, if they are the last axes.
 
-        Then they may be taken as one. None where that is not so, or nothing is gained.
+        They can then be merged into one. None where they cannot, or nothing is gained.
         """
         axes = [expr.position for expr in self.index if isinstance(expr, AffineDimExpr)]
         sums = list(self.loops[self.column + 1 :])
@@ -93,7 +93,7 @@ class Operand:
 
     @property
     def groups(self) -> list[list[int]]:
-        """The axes of the operand that are packed as one: what one loop reads, or a whole sum."""
+        """The axes of the operand that are packed as one: those of one loop, or of a whole sum."""
         groups: list[list[int]] = []
         sums = self.loops[self.column + 1 :] if self.lies else ()
         one = False
@@ -125,12 +125,12 @@ class Operand:
 
     @property
     def bytes(self) -> int:
-        """How much memory the packed operand takes."""
+        """The bytes of the packed operand."""
         return prod(self.sizes) * dtype(element(self.argument)).bytes
 
 
 def operand_of(function: kernel.FuncOp) -> Operand | None:
-    """Return the operand of ``function``, whose contraction is blocked, that could be packed."""
+    """Return the operand of ``function``, a blocked contraction, that can be packed."""
     shared = choices.number(function, "kernel.shared")
     sums = [
         op
@@ -157,7 +157,7 @@ def operand_of(function: kernel.FuncOp) -> Operand | None:
 
 
 def _repeated(op: linalg.GenericOp, shared: int, block: Sequence[int]) -> int:
-    """Return how many blocks of rows there are; none where only the run knows."""
+    """Return the number of row blocks; 0 where it is known at run time only."""
     first = shared - (len(block) - 1)
     sizes = extents(op)[first : shared - 1]
     if DYNAMIC_INDEX in sizes:
@@ -202,14 +202,14 @@ def _operand(
 
 
 def _slivers(loops: int, column: int, width: int) -> Index:
-    """Return where the element at each of so many loops lies among the slivers."""
+    """Return the index, within the panels, of the element at each of these loops."""
     exprs: list[AffineExpr] = [AffineDimExpr(k) for k in range(loops)]
     exprs[column] = AffineDimExpr(column) // width
     return (*exprs, AffineDimExpr(column) % width)
 
 
 def _maps(operand: Operand) -> list[Index]:
-    """Return where the loops of the packing kernel read, and where they write."""
+    """Return the maps of the packing kernel: the one it reads at and the one it writes at."""
     place = {loop: AffineDimExpr(k) for k, loop in enumerate(operand.loops)}
     index = tuple(place[expr.position] for expr in operand.index if isinstance(expr, AffineDimExpr))
     slivers = _slivers(len(operand.loops), operand.column, operand.width)
@@ -232,7 +232,7 @@ def _maps(operand: Operand) -> list[Index]:
 
 
 def packing_kernel(operand: Operand) -> kernel.FuncOp:
-    """Return a kernel that lays ``operand`` out in slivers, zero beyond the last column."""
+    """Return a kernel that copies ``operand`` into panels, padded with zero columns."""
     kind, source = element(operand.argument), operand.source
     target = TensorType(kind, operand.sizes)
     block = Block(arg_types=[source, target])
@@ -277,7 +277,7 @@ def _zero(kind: Attribute) -> FloatAttr | IntegerAttr:
 def reading(function: kernel.FuncOp, operand: Operand) -> bool:
     """Make ``function`` read ``operand`` packed; return whether it still reads it unpacked too.
 
-    Then the packed operand is one more argument, right after the other.
+    Then the packed operand is an additional argument, right after the other.
     """
     old, nestings = operand.argument, nestings_of(function)
     new = function.body.block.insert_arg(TensorType(element(old), operand.sizes), old.index + 1)
@@ -292,7 +292,7 @@ def reading(function: kernel.FuncOp, operand: Operand) -> bool:
     maps[operand.number] = map_attribute(loops, index)
     op.indexing_maps = ArrayAttr(maps)
     found = [replace(each, pack_first=False, prefetch=False) for each in nestings]
-    write_nestings(function, found)  # nothing is packed there now
+    write_nestings(function, found)  # the kernel packs nothing any more
     keep_packed_versions(function)
     read = old.first_use is not None
     if not read:

@@ -1,12 +1,12 @@
-"""Copies of what the iterations of a loop read again and again.
+"""Copy arguments that the iterations of a loop reread to aligned memory.
 
 Before:  scf.for ... { %y = kernel.launch @k ins(%c, %w) outs(%e) ... }       %w, an argument
 After:   %d = kernel.launch @main_reread ins(%w) outs(%z)
          scf.for ... { %y = kernel.launch @k ins(%c, %d) outs(%e) ... }
 
-Arguments of a program begin anywhere, as a rule not where a line of the caches does, and then each
-vector that is read of them touches two lines. The caches beyond the first give a quarter less so,
-which a copy that begins with a line soon repays.
+Arguments of a program are seldom aligned to a cache line, and then each vector read from them spans
+two lines. The bandwidth of the caches beyond L1 drops by a quarter, which an aligned copy soon
+repays.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from stepwell.transforms.kernels.schedule.reasons import because, spell_bytes
 from stepwell.transforms.kernels.schedule.threads import parallel_steps
 
 OFTEN = 16
-"""So many iterations repay a copy."""
+"""Iterations that repay a copy."""
 LEAST = 1 << 15
-"""What an iteration reads of fewer bytes waits in the first cache."""
+"""Bytes of an argument below which it stays in the L1 cache."""
 WORTH = 1 << 15
-"""So many elements are worth handing to a thread."""
+"""Elements that are worth a thread."""
 AT_ONCE = 4
-"""So many vectors are copied at a time."""
+"""Vectors copied at a time."""
 VIEWS = (tensor.CollapseShapeOp, tensor.ExpandShapeOp, tensor.ExtractSliceOp)
 
 
 def copy_what_is_reread(module: ModuleOp, most: int) -> None:
-    """Let loops read copies of arguments, of at most so many bytes, that begin with a line."""
+    """Make loops read aligned copies of arguments of at most ``most`` bytes."""
     kernels = {f.sym_name.data: f for f in module.ops if isinstance(f, kernel.FuncOp)}
     shared = Shared(names=dict.fromkeys(kernels, 1))
     for function in list(module.ops):
@@ -59,7 +59,7 @@ def copy_what_is_reread(module: ModuleOp, most: int) -> None:
             if not isinstance(launch, kernel.LaunchOp):
                 continue
             callee = kernels[launch.callee.string_value()]
-            if nesting_of(callee).blocks:  # packs what it reads, or reads it packed
+            if nesting_of(callee).blocks:  # packs its operand, or reads it packed
                 continue
             for n, value in enumerate(launch.inputs):
                 if not LEAST <= _bytes(value) <= most or not _is_argument(value, function):
@@ -107,9 +107,9 @@ def _lanes(callee: kernel.FuncOp, argument: BlockArgument) -> int:
 
 
 def loop_around(value: SSAValue, reader: Operation) -> Operation | None:
-    """Return the outermost loop around ``reader`` that ``value`` is made before.
+    """Return the outermost loop around ``reader`` in which ``value`` is invariant.
 
-    None where there is no such loop, or it and those in it run too seldom.
+    None where there is no such loop, or the loops have too few iterations.
     """
     home = value.owner if isinstance(value.owner, Block) else value.owner.parent
     found, times, at = None, 1, reader
@@ -124,7 +124,7 @@ def loop_around(value: SSAValue, reader: Operation) -> Operation | None:
 
 
 def _iterations(loop: scf.ForOp | scf.WhileOp) -> int:
-    """Return how often a loop runs; often enough, where only the run knows."""
+    """Return the iterations of a loop; `OFTEN` where they are known at run time only."""
     if isinstance(loop, scf.WhileOp):
         return OFTEN
     low, high, step = (constant_of(v) for v in (loop.lb, loop.ub, loop.step))
@@ -188,7 +188,7 @@ def _copying(
 
 
 def _why(value: SSAValue) -> str:
-    """Say what a copy is good for."""
+    """Return the explanation of a copy."""
     name = f"%{value.name_hint}" if value.name_hint else "an argument"
     return (
         f"{name} ({spell_bytes(_bytes(value))}) is read in each iteration of a loop: a copy "

@@ -1,14 +1,14 @@
-"""Choose how the loops of every kernel run, and write that as levels.
+"""Choose the schedule of every kernel and write it as levels.
 
 Before:  kernel.func @k(...) attributes {kernel.shared = 1} { linalg.generic {rows, columns} ... }
 After:   kernel.func @k(...) attributes {kernel.shared = 1,
              kernel.schedule = #kernel.schedule<[parallel d0 {grain 8}, for d1 by 64,
                                                  unroll d1 by 16, vector d1 by 16]>} { ... }
 
-Afterwards every kernel says which shared loops run in parallel and how many iterations are worth
-a thread, every op which of its loops becomes vectors, a contraction its register tile and a large
-full reduction in how many parts it is cut. Levels that are written already are checked and kept.
-What results depend on does not depend on the number of threads.
+Afterwards every kernel states which shared loops are parallel and how many iterations are worth a
+thread; every op, which of its loops is vectorised; a contraction, its register tile; and a large
+full reduction, the number of parts it is split into. Existing levels are checked and kept. No
+choice that results depend on depends on the number of threads.
 """
 
 from __future__ import annotations
@@ -65,33 +65,33 @@ from stepwell.transforms.kernels.schedule.windows import slides, window_tile, wr
 from stepwell.transforms.passes import Numerics, Pass, fail
 
 BAND = 5
-"""So many rows at a time keep the registers of two contractions full."""
+"""Rows of a band that fill the registers in two contractions."""
 
 
 @dataclass(frozen=True)
 class Schedule(Pass):
-    """Write vector axes, register tiles and parallel loops as attributes.
+    """Choose vector axes, register tiles and parallel loops, and write them as levels.
 
-    vector-bits : how wide the machine's vectors are
-    vector-lanes : how many elements a vector may have at most
-    vector-registers : how many vectors the machine holds; 0 for what is usual for their width
-    vector-unit : how many bits of a vector it computes with at once; 0 for all of them
-    instructions : instruction sets that it has, + between, for sums of products
+    vector-bits : width of the machine's vectors
+    vector-lanes : elements of a vector, at most
+    vector-registers : vector registers of the machine; 0 for the usual number for their width
+    vector-unit : bits of a vector that it computes at once; 0 for all of them
+    instructions : its instruction sets for sums of products, with + between them
     signed-dots : whether it has an instruction for sums of products of signed bytes
-    l2 : bytes of each core's second cache; 0 for no blocks, where scratch is dear
-    l1 : bytes of each core's first cache
-    l1-ways : of how many ways it is
-    last-cache : bytes of the last cache that is much quicker than memory; 0 for 32 of the second
-    far-bytes : how many bytes a core reads in a cycle from beyond its second cache
-    fma-ports : how many multiply-adds, as wide as it computes at once, begin in a cycle
-    in-flight : how many independent multiply-adds keep these busy
-    threads : how many threads may share a kernel; no result depends on it
+    l2 : bytes of each core's L2 cache; 0 for no blocks, where scratch is expensive
+    l1 : bytes of each core's L1 cache
+    l1-ways : associativity of the L1 cache
+    last-cache : bytes of the last cache that is much faster than memory; 0 for 32 times l2
+    far-bytes : bytes that a core reads in a cycle from beyond its L2 cache
+    fma-ports : multiply-adds, as wide as it computes at once, that begin in a cycle
+    in-flight : independent multiply-adds that keep these ports busy
+    threads : threads that may share a kernel; no result depends on it
     versions : whether a launch may choose by its sizes
-    lanes : how many work-items of a device go in step; 0 or 1 for a processor
+    lanes : work-items of a device that run in lockstep; 0 or 1 for a CPU
     local-memory : bytes of memory that a group of work-items of a device shares
-    compute-units : how many parts of a device run groups
-    described : all of the machine, NAME=VALUE with commas; nobody asks the cost model without
-    lock : a lock file; its schedules are written on the kernels it was made for
+    compute-units : compute units of a device, which run groups
+    described : the whole machine as NAME=VALUE with commas; without it the cost model is not used
+    lock : a lock file; its schedules are written on the kernels they were made for
     """
 
     name = "schedule"
@@ -136,7 +136,7 @@ class Schedule(Pass):
                 with_versions(function, some, schedule, tuned)
 
     def _in_groups(self, function: kernel.FuncOp) -> bool:
-        """Give the loops of a kernel to groups, where a device has them and it is known how."""
+        """Schedule a kernel for groups, if the device has them and a schedule is known."""
         if self.lanes < 2 or not all(isinstance(op, STRAIGHT) for op in function.body.block.ops):
             return False
         ops = [read(op) for op in loop_ops(function)]
@@ -144,7 +144,7 @@ class Schedule(Pass):
         return write_groups(function, ops, choices.number(function, "kernel.shared"), device)
 
     def vectors(self) -> Vectors:
-        """Return what the options say of the machine."""
+        """Return the properties of the machine that the options describe."""
         return Vectors(
             bits=self.vector_bits,
             lanes=self.vector_lanes,
@@ -165,14 +165,14 @@ class Schedule(Pass):
 
 
 def _is_by_hand(function: kernel.FuncOp) -> bool:
-    """Whether levels are written on a kernel; these are checked."""
+    """Whether a kernel has levels already; they are checked."""
     if (levels := schedule_of(function)) is None:
         return False
     if not function.function_type.outputs:
         fail(
             function, "schedules are written on kernels of tensors", "run schedule before bufferize"
         )
-    if levels.has_groups:  # read by those who write the loops
+    if levels.has_groups:  # `lowering.nests` checks these
         because(function, lambda: "groups as written by hand")
         return True
     try:
@@ -219,7 +219,7 @@ def _schedule(
 def _write(
     function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, slivers: int | None = None
 ) -> None:
-    """Write what is chosen as levels."""
+    """Write the chosen nesting as levels."""
     chosen = {loops.op: loops.lanes for loops in ops}
     nesting.lanes = tuple(chosen[op] for op in loop_ops(function))
     nesting.steps = parallel_steps(nesting, [loops.parallel for loops in ops], slivers)
@@ -233,7 +233,7 @@ def _read(op: LoopedOp, some: Range | None) -> Loops:
 
 
 def _shared_axis(ops: Sequence[Loops], shared: int) -> int | None:
-    """Return the shared loop to vectorise; None where the ops' own loops serve better."""
+    """Return the shared loop to vectorise; None where the ops' own loops are better."""
     if not shared or any(loops.gathers for loops in ops):
         return None
     total = max(sum(loops.iterations * loops.work for loops in ops), 1)
@@ -266,7 +266,7 @@ def _blocks(
 
 
 def _write_square(function: kernel.FuncOp, loops: Loops, nesting: Nesting, width: int) -> None:
-    """Copy in squares, as many rows as a vector has lanes."""
+    """Transpose through registers, in blocks of as many rows as a vector has lanes."""
     because(
         function,
         lambda: f"a copy across rows, in squares of {width} by {width} turned over in registers",
@@ -287,7 +287,7 @@ def _write_blocks(ops: Sequence[Loops], nesting: Nesting, chosen: Contraction) -
 def _vectorise_band(
     function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Vectors
 ) -> None:
-    """Run contractions that share rows over several rows at a time, each op in its own loops.
+    """Run contractions that share rows in bands of several rows, each op in its own loops.
 
     The rows of a band by the vectors in flight are the register tile of each contraction.
     """
@@ -313,9 +313,10 @@ def _vectorise_band(
 
 
 def _columns(loops: Loops, axis: int, machine: Vectors) -> int:
-    """Return how many lanes vectors along a loop of a band have; of a sum, the last may overlap.
+    """Return the lanes of vectors along a loop of a band; in a sum the last may overlap.
 
-    Halves serve where they leave less over and the machine computes with so many lanes at once.
+    Half the lanes are used where they leave a shorter tail and the machine computes that many at
+    once.
     """
     if not loops.contracts or not loops.parallel[axis]:
         return lanes([loops], axis, machine)
@@ -326,7 +327,7 @@ def _columns(loops: Loops, axis: int, machine: Vectors) -> int:
 
 
 def _have_own(ops: Sequence[Loops], shared: int) -> bool:
-    """Whether some op has loops of its own that could be vectors."""
+    """Whether some op has a loop of its own to vectorise."""
     return any(own_axis(loops, shared) is not None for loops in ops)
 
 
@@ -371,9 +372,9 @@ def _vectorise_shared(
 def _many(ops: Sequence[Loops], axis: int, width: int, machine: Vectors, l2: int) -> int:
     """Return how many vectors along a shared loop are in flight in every op.
 
-    Sums over the rows of a matrix read each row a run at a time: where the runs are long they are
-    fetched ahead, so the sums take half the registers; a quarter, where other ops of the kernel do
-    as much, and only as long as the second cache holds what of the rows one leaves for another.
+    Sums over the rows of a matrix read each row in runs: long runs are prefetched by hardware, so
+    the sums use half the registers; a quarter where other ops of the kernel have as much work, and
+    only as long as the L2 cache holds the part of the rows that one op passes to another.
     """
     many = min(at_once(loops, axis, width) for loops in ops)
     sums = [loops for loops in ops if sums_rows(loops, axis)]
@@ -388,7 +389,7 @@ def _many(ops: Sequence[Loops], axis: int, width: int, machine: Vectors, l2: int
 
 
 def _read_again(ops: Sequence[Loops], width: int) -> int:
-    """Return how many bytes a vector of columns has in all that more than one op touches."""
+    """Return the bytes that a vector of columns has in values which several ops touch."""
     touched: dict[SSAValue, int] = {}
     again = 0
     for loops in ops:
@@ -409,7 +410,7 @@ def _read_again(ops: Sequence[Loops], width: int) -> int:
 def _tile(
     function: kernel.FuncOp, contraction: Loops, nesting: Nesting, width: int, machine: Vectors
 ) -> None:
-    """Keep a block of the result in registers: rows by vectors."""
+    """Choose the block of the result that stays in registers: rows by vectors."""
     shared = nesting.shared
     high, wide = contraction.extents[shared - 2], contraction.extents[shared - 1]
     likely = contraction.likely

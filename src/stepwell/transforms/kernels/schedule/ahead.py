@@ -1,4 +1,4 @@
-"""Whether the first loop of a row may run along with the second of the row before."""
+"""Decide whether rows are pipelined: the first loop of one along with the second of the last."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from stepwell.analysis.structured import element
 from stepwell.transforms.kernels.schedule.vectors import Loops, bits_of
 
 RUN = 16
-"""So many rows one after the other: the first loop of one stands alone, of one runs in vain."""
+"""Rows of a pipelined run: the first loop of one runs alone, that of another in vain."""
 LEAST = 4
-"""Fewer are not worth that."""
+"""Rows below which a run does not repay that."""
 SHORTEST = 64
-"""Shorter rows are over at once."""
+"""Columns of a row below which there is no latency to hide."""
 ROOM = 2
-"""More than one in so many bytes of the first cache, of this row, the next and a result, leave no
-room for what else is read."""
+"""The part of the L1 cache, 1/2, that this row, the next and a result may take; the rest is for
+other operands."""
 
 
 def rows_ahead(ops: Sequence[Loops], nesting: Nesting, enough: int, l1: int) -> int:
-    """Return how many rows run one after the other; 0 where their loops run apart.
+    """Return the rows of a pipelined run; 0 where the loops of rows are not merged.
 
-    The first op reduces a row, the second walks over the same row and wants what the first found.
+    The first op reduces a row; the second reads the same row and the reduction's result.
 
-    enough : runs of rows keep every thread busy
-    l1 : bytes of the first cache
+    enough : runs of rows that keep every thread busy
+    l1 : bytes of the L1 cache
     """
     shared = nesting.shared
     if not shared or nesting.tile != (1, 1) or nesting.whole_reads or nesting.band > 1:

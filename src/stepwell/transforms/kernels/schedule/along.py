@@ -1,6 +1,6 @@
-"""Ops that have vectors along loops of their own: copies, sums, and tiles of contractions.
+"""Vectorise ops along their own loops: copies, sums, and tiles of contractions.
 
-A contraction whose results are too few for vectors of them has its vectors along its sum.
+A contraction with fewer results than a vector has lanes is vectorised along its sum.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from stepwell.transforms.kernels.schedule.vectors import (
 )
 
 ABREAST = 4
-"""So many rows at a time, whose elements must be taken in order, keep the machine busy.
+"""Rows that run side by side where elements must be taken in order, to hide latency.
 
-More would throw each other out of the first cache where they begin at the same place of a page.
+More rows would evict each other from the L1 cache if they begin at the same offset of a page.
 """
 SUMMED = 4
-"""A sum of fewer vectors is over before adding up their lanes pays."""
+"""Vectors of a sum below which reducing the lanes costs more than it saves."""
 
 
 def sums_along(ops: Sequence[Loops], shared: int, machine: Vectors) -> bool:
     """Whether a kernel's contraction has fewer columns than half a vector has lanes.
 
-    Then it is better off with vectors along its sum, if both operands lie so and it is long. Rows
-    and columns are register tiles as ever: each vector that is read serves several sums.
+    It is then vectorised along its sum, if both operands are contiguous along it and it is long.
+    Rows and columns still form register tiles: each vector that is read serves several sums.
     """
     inner = [each for each in ops if len(each.parallel) > shared]
     if len(inner) != 1 or shared < 2 or not inner[0].contracts or not inner[0].free:
@@ -54,9 +54,9 @@ def sums_along(ops: Sequence[Loops], shared: int, machine: Vectors) -> bool:
 
 
 def _run_rows_abreast(function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting) -> None:
-    """Run what must be taken in order, as a running sum, for several rows at a time.
+    """Run several rows of a sequential op, such as a running sum, side by side.
 
-    Each step waits for the one before; those of other rows fill the time.
+    Each step depends on the one before; the steps of other rows hide its latency.
     """
     ordered = [loops for loops in ops if not all(loops.parallel)]
     shared = nesting.shared
@@ -79,7 +79,7 @@ def vectorise_apart(
     l2: int,
     long: bool = False,
 ) -> None:
-    """Let each op have vectors along a loop of its own, a sum in tiles if it is ``long``."""
+    """Vectorise each op along its own loop; tile a contraction if its sum is ``long``."""
     for loops in ops:
         _vectorise_own(loops, nesting.shared, machine)
     if l2:
@@ -89,7 +89,9 @@ def vectorise_apart(
 
 def _vectorise_own(loops: Loops, shared: int, machine: Vectors) -> None:
     axis = own_axis(loops, shared)
-    whole = isinstance(loops.op, linalg.FillOp) or is_not_fused(loops.op)  # never in place
+    whole = isinstance(loops.op, linalg.FillOp) or is_not_fused(
+        loops.op
+    )  # these never run in place
     name = next((r.name_hint for r in loops.op.results if r.name_hint), loops.op.name)
     if axis is None or (width := lanes([loops], axis, machine, overlap=whole)) == 1:
         because(loops.op, lambda: f"{name}: no vectors, along no loop do neighbours lie together")
@@ -105,9 +107,9 @@ def _vectorise_own(loops: Loops, shared: int, machine: Vectors) -> None:
 def _tile_own(
     function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Vectors, long: bool
 ) -> None:
-    """Take several rows and columns of a contraction along whose sum the vectors run.
+    """Choose a tile of rows and columns for a contraction that is vectorised along its sum.
 
-    Then each vector of either operand is read once for several sums.
+    Each vector of either operand is then read once for several sums.
     """
     shared = nesting.shared
     (found, *others) = [each for each in ops if len(each.parallel) > shared] or [None]

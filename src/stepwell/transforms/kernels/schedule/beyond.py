@@ -1,4 +1,4 @@
-"""What lies beyond the second cache: how fast it comes, and whether it stays from call to call."""
+"""Memory beyond the L2 cache: its bandwidth, and the data that survives between calls."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.vectors import Vectors
 
 STAYS = 3, 4
-"""An operand of more than three in four bytes of the last cache does not stay in it: what else a
-call touches is there too."""
+"""The part of the last-level cache, 3/4, up to which an operand survives between calls: the other
+data of a call takes the rest."""
 SECONDS = 24
-"""No operand of fewer second caches is taken for one that comes from memory: that is what three in
-four bytes of Zen 4's last cache are; where the last cache is slow, nobody has measured better."""
+"""Multiples of the L2 cache below which no operand is taken to come from memory: 3/4 of Zen 4's
+last-level cache; for slow last-level caches there is no measurement."""
 NEXT = "what is read next is asked for before, for it comes from memory"
 
 PAGES = 2 << 12
-"""Rows of at most so many bytes end before a processor reads much of them ahead: it stops at the
-end of a page. Asked for, 768 columns come from memory at 22 GB/s, else at 16 (f32) and 11 (bf16);
-from the caches they take up to a tenth longer (Zen 4)."""
+"""Bytes of a row up to which it ends before a hardware prefetcher is effective, which stops at the
+end of a page. Prefetched by software, 768 columns come from memory at 22 GB/s, else at 16 (f32) and
+11 (bf16); from the caches they take up to a tenth longer (Zen 4)."""
 SHORT_ROWS = "what is read next is asked for before: a row is two pages at most, and ends too soon"
 
 
 def reads_in_place(l2: int) -> int:
-    """Return how many bytes of an operand are found quickly enough on the pages they lie on."""
+    """Return the bytes of an operand up to which TLB misses do not matter."""
     return l2 // 4
 
 
 def is_near(op: Operation, rows: int, bytes: int, machine: Vectors) -> bool:
-    """Whether what lies beyond the second cache comes as fast as a tile consumes it.
+    """Whether memory beyond the L2 cache is as fast as a tile consumes it.
 
-    Then its first tile may pack while it computes, and loads ahead hide what is left. Where it
-    comes slower, tiles wait for both: on Sapphire Rapids, which gives 7 bytes in a cycle where a
-    tile takes 21, large products gain 13 to 25 % without them; on Zen 4, which gives 25 where a
-    tile takes 11, they lose.
+    If so, the first tile may pack while it computes, and prefetching hides the rest. If it is
+    slower, tiles wait for both: on Sapphire Rapids, which delivers 7 bytes in a cycle where a tile
+    consumes 21, large products gain 13 to 25 % without them; on Zen 4, which delivers 25 where a
+    tile consumes 11, they lose.
 
     bytes : of a vector
     """
@@ -46,13 +46,13 @@ def is_near(op: Operation, rows: int, bytes: int, machine: Vectors) -> bool:
 
 
 def stays(machine: Vectors, l2: int) -> int:
-    """Return fewer than how many bytes are in a cache still when a call reads them again."""
+    """Return the bytes below which data is still in a cache when a call reads it again."""
     part, of = STAYS
     return max(machine.last_cache * part // of, SECONDS * l2)
 
 
 def ends_soon(op: Operation, row: int, bytes: int, l2: int) -> bool:
-    """Whether rows of ``row`` bytes, of an operand no cache of a core holds, are short ones."""
+    """Whether an operand that exceeds the caches of a core has rows of ``row`` bytes, too short."""
     if row > PAGES or bytes < l2 // 2:
         return False
     because(op, lambda: SHORT_ROWS)
@@ -60,7 +60,7 @@ def ends_soon(op: Operation, row: int, bytes: int, l2: int) -> bool:
 
 
 def is_beyond(op: Operation, bytes: int, machine: Vectors, l2: int) -> bool:
-    """Whether so many bytes come from memory, not from the last cache, in every call."""
+    """Whether this many bytes come from memory, not from the last-level cache, in every call."""
     if bytes < stays(machine, l2):
         return False
     because(op, lambda: NEXT)

@@ -1,7 +1,7 @@
-"""How large the tiles, blocks and stretches of contractions are.
+"""Choose the sizes of the tiles, blocks and strips of contractions.
 
 The depth of a block is the only one of these sizes that the result depends on (by rounding), so it
-depends on the sizes of the operands and the machine's caches and vectors, not on its threads.
+is computed from the sizes of the operands and the machine's caches and vectors, not its threads.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ from stepwell.transforms.kernels.schedule.vectors import (
 )
 
 IN_L1 = 3, 4
-"""The part of the first cache that a sliver of packed columns may take, rows beside it, ..."""
+"""The part of the L1 cache that a packed panel of columns may take, next to rows."""
 IN_L2 = 3, 32
-"""... and of the second where the first is too small: there rows of a block and what is packed next
-lie too. On Zen 4 a sliver of 64 columns is 384 deep then, which was the best of those measured;
-on Granite Rapids, with twice the cache, it is 768, as was measured there."""
+"""The part of the L2 cache instead, where the L1 cache is too small: it also holds the rows of a
+block and the next panel. On Zen 4 a panel of 64 columns then has a depth of 384, the best of those
+measured; on Granite Rapids, with twice the cache, it has 768, the best measured there."""
 SHALLOW = 256
-"""A part of a sum less deep begins and ends too often: sums are loaded and stored for each."""
+"""Depth of a block below which loading and storing sums for each part costs too much."""
 DEEPEST_SUM = 1024
-"""A deeper one saves less than 1 % of that."""
+"""Depth of a block beyond which less than 1 % of that is saved."""
 SCRATCH = 1 << 18
-"""Bytes of packed operand, or of partial sums, that a block may have on the stack."""
+"""Bytes of stack that one block may use for scratch of each kind: packed operand, partial sums."""
 TURNED = 16
-"""Filters are packed in squares of as many lanes, so parts of so many features leave none over."""
+"""Features that filters are packed in at a time, transposed through registers: a multiple has no
+tail."""
 TILES = {
     (6, 4): 1.0,
     (5, 4): 0.985,
@@ -49,63 +50,64 @@ TILES = {
     (12, 2): 0.9,
     (14, 1): 0.55,
 }
-"""Rows and vectors of register tiles, of 32 registers, and the part of the peak each reaches."""
+"""Rows and vectors of register tiles for 32 registers, and the part of the peak each reaches."""
 ALONG = {(14, 1): 1.0, (7, 1): 0.96, (4, 2): 0.93, (7, 2): 0.9, (4, 1): 0.85}
 """The same where both operands vary with the columns: one vector read serves several rows."""
 NARROW_ALONG = {(7, 1): 1.0, (6, 1): 0.98, (4, 1): 0.9}
 NARROW_TILES = {(6, 2): 1.0, (5, 2): 0.98, (4, 3): 0.97, (4, 2): 0.94, (8, 1): 0.6}
-"""Those for 16 registers."""
+"""The same tiles for 16 registers."""
 HALVED = 0.95
-"""The part of the peak that vectors of half the width reach, where a machine computes with so
-many lanes at once anyway."""
+"""The part of the peak that vectors of half the width reach on a machine that computes only that
+many lanes at once."""
 LEAST = 3
-"""A tile of fewer rows waits for its columns, as long as one of so many."""
+"""Rows below which a tile takes as long as one of this many rows: it waits for its columns."""
 SKINNY = 16
-"""A product of at most so many rows waits for the operand of the columns alone."""
+"""Rows of a product up to which it is bound by reading the column operand."""
 MOST_ROWS = 14
-"""A register tile of more rows leaves no room for two vectors."""
+"""Rows of a register tile beyond which no room is left for two vectors."""
 LONE = 4
-"""A product of at most so many rows waits for memory even where the last cache holds it all."""
+"""Rows of a product up to which it is bound by memory even if the last-level cache holds
+everything."""
 STRETCH = 512, 2
-"""Columns of one row of a large operand that are worth reading in one go, and at most one in so
-many bytes of the first cache: the longer the runs the better memory answers; sums wait there."""
+"""Columns of a strip, at least, and the largest part of the L1 cache that their sums may take
+(1/2): memory is faster in longer runs."""
 FEW_COLUMNS = 128
-"""The same for so few rows that memory is asked for what follows while they are added up."""
+"""Columns of a strip, at least, for at most `LONE` rows, which prefetch the next part."""
 RUNS = 8
-"""So many rows of it are read side by side: more runs than that are not fetched ahead."""
+"""Rows of the operand that a strip reads side by side: hardware does not prefetch more runs."""
 UNIT = 64
-"""A stretch is a multiple of so many columns."""
+"""Columns that the width of a strip is a multiple of."""
 SUMS = 8
-"""Sums that wait while a stretch is read take one in so many bytes of the second cache at most."""
+"""The part of the L2 cache that the sums of a strip may take, at most (1/8)."""
 LEAST_L2 = 1 << 18
-"""No processor with vectors has a smaller one."""
+"""Bytes of the smallest L2 cache of a CPU with vectors."""
 SLIVERS = 16
-"""So many slivers keep a few threads busy: one of two waits for 6 % of the time at most."""
+"""Panels that keep a few threads busy: one of two threads waits for 6 % of the time at most."""
 MANY = 32
-"""So many blocks keep a few threads busy, and evenly so: one waits for 3 % of the time at most."""
+"""Blocks that keep a few threads evenly busy: one waits for 3 % of the time at most."""
 FEW = 8
-"""So many do where each block of rows reads a packed operand anew that is too large for a cache."""
+"""Blocks that suffice if each block of rows rereads a packed operand too large for a cache."""
 DEEPEST = 2048
-"""A sliver of words of so much depth leaves the second cache room for rows beside it."""
+"""Depth in bytes of a panel of words that leaves room for rows in the L2 cache."""
 EACH = 4
 """Bytes of a word."""
 BESIDE = 64
-"""Bytes that packed rows lie apart."""
+"""Bytes of padding between packed rows."""
 DEARER = 2
-"""How much more laying columns out as words costs than copying rows."""
+"""Cost of packing columns as words, relative to copying rows."""
 LINES = 16
-"""So many lines of an image repay packing filters for them."""
+"""Lines of an image that repay packing filters for them."""
 BUSY = 2
-"""So many blocks for each thread keep it busy."""
+"""Blocks for each thread that keep it busy."""
 PRODUCTS = 1 << 19
-"""So many products of bytes are worth a block of their own."""
+"""Products of bytes that are worth a block of their own."""
 SPLIT = "and the machine computes with so many lanes at once"
 
 
 def lanes_of_columns(found: Loops, axis: int, width: int, machine: Vectors) -> int:
-    """Return how many lanes leave least over of columns that are read in place.
+    """Return the lanes with the shortest tail of columns that are read in place.
 
-    Halves of whole vectors do where the machine computes with so many lanes at once anyway.
+    Half the lanes are possible if the machine computes only that many at once.
     """
     half, wide = width // 2, found.extents[axis]
     whole = width == full_lanes([found], machine) and 0 < machine.unit <= machine.bits // 2
@@ -118,9 +120,9 @@ def lanes_of_columns(found: Loops, axis: int, width: int, machine: Vectors) -> i
 def fastest_tile(
     found: Loops, shared: int, width: int, bytes: int, machine: Vectors, along: bool
 ) -> tuple[tuple[int, int], int]:
-    """Return the register tile and how many lanes its vectors have.
+    """Return the fastest register tile and the lanes of its vectors.
 
-    Narrower vectors may serve where the machine computes with so few lanes at once anyway.
+    Half the lanes are possible if the machine computes only that many at once.
     """
     many = machine.registers >= 32
     if along:
@@ -141,9 +143,9 @@ def fastest_tile(
 def _tile(
     found: Loops, shared: int, width: int, tiles: Mapping[tuple[int, int], float]
 ) -> tuple[tuple[int, int], float]:
-    """Return rows and vectors of the register tile, and the part of the peak that it reaches.
+    """Return rows and vectors of the fastest register tile, and the part of the peak it reaches.
 
-    It is the fastest for what is inside the edges.
+    Only results inside the edges count.
     """
 
     high, wide = found.extents[shared - 2], found.size(shared - 1)
@@ -161,9 +163,9 @@ def _tile(
 
 
 def tile_of_few(high: int, wide: int, width: int, machine: Vectors) -> tuple[int, int]:
-    """Return a tile of all of few rows, as many vectors of them as the registers hold.
+    """Return a tile of all rows, if they are few, by as many vectors as fit the registers.
 
-    Then the packed operand is read once, from end to end; enough slivers are left for the threads.
+    The packed operand is then read once, sequentially; enough panels remain for the threads.
     """
     tiles = -(-high // MOST_ROWS)
     rows = -(-high // tiles)
@@ -174,15 +176,15 @@ def tile_of_few(high: int, wide: int, width: int, machine: Vectors) -> tuple[int
 
 
 def streams_from(high: int, meeting: bool, machine: Vectors, l2: int) -> int:
-    """Return how many bytes of an operand are worth reading in stretches for so many rows.
+    """Return the bytes from which an operand of so few rows is read in strips.
 
-    What stays in the last cache is not, unless so few rows wait that they wait for that cache too:
-    of one to four rows half of the second cache is enough. From memory 768 x 768 of bf16 take half
-    of the time so, and as long as before from the caches (Zen 4).
+    An operand that stays in the last-level cache is not, unless there are so few rows that this
+    cache is the bound too: for one to four rows half of the L2 cache is enough. From memory 768 x
+    768 of bf16 take half of the time in strips, and as long as before from the caches (Zen 4).
 
-    meeting : its rows throw each other out of the first cache
+    meeting : whether its rows evict each other from the L1 cache
     """
-    if high <= LONE:  # whatever else a call reads, half of that cache is not there again
+    if high <= LONE:  # other reads of a call evict half of that cache
         return l2 // 2
     return max(machine.last_cache // (4 if meeting else 1), l2)
 
@@ -190,11 +192,11 @@ def streams_from(high: int, meeting: bool, machine: Vectors, l2: int) -> int:
 def stretch(
     found: Loops, packed: int, shared: int, bytes: int, machine: Vectors, l2: int
 ) -> tuple[int, int] | None:
-    """Return columns and depth of a stretch of a large operand that few rows wait for.
+    """Return columns and depth of a strip of a large operand that few rows read.
 
-    It is worth it where memory is what they wait for, the more so the fewer they are, and where
-    they would throw each other out of a cache. Stretches are of equal length, as many as threads
-    or a multiple of that.
+    Strips help where memory is the bound, the more so the fewer the rows, and where rows would
+    evict each other from a cache. Strips are equally long; their number is a multiple of the
+    threads.
     """
     op = found.op
     assert isinstance(op, linalg.GenericOp)
@@ -216,7 +218,7 @@ def stretch(
 
 
 def depth_of(machine: Vectors, l2: int) -> int:
-    """Return how deep a block may be for slivers as wide as the fastest tile, of f32."""
+    """Return the largest depth of a block of f32 for panels as wide as the fastest tile."""
     vectors = next(iter(TILES if machine.registers >= 32 else NARROW_TILES))[1]
     column = vectors * min(machine.bits // 32, machine.lanes) * 4
     part, of = IN_L1
@@ -235,9 +237,9 @@ def block_of(
     l2: int,
     bytes: int,
 ) -> tuple[int, ...]:
-    """Return how much of the shared loops from ``first`` a block is, and the depth.
+    """Return the block's sizes of the shared loops from ``first``, and its depth.
 
-    Only the depth has to do with the result.
+    Results depend on the depth only.
     """
     rows, columns = tile
     last = len(found.parallel) - 1
@@ -257,7 +259,7 @@ def block_of(
     wanted = -(-prod(sizes) * others // machine.busy(MANY if packed <= l2 // 4 else FEW))
     wanted = max(-(-wanted // rows), 8) * rows
     unknown = first == shared - 2 and found.extents[first] == DYNAMIC_INDEX
-    most = l2 // 2 // (deep * bytes)  # where only the launch counts rows, it cuts them evenly
+    most = l2 // 2 // (deep * bytes)  # rows counted at launch are split evenly there
     most = max(rows, most if unknown else min(most, wanted))
     lengths, taken, held = list[int](), 1, 1
     for size in reversed(sizes):
@@ -274,9 +276,9 @@ def block_of(
 
 
 def _touched(found: Loops, first: int, lengths: Sequence[int], deep: int) -> int:
-    """Return how many elements of the operand of the rows a block reads.
+    """Return how many elements of the row operand a block reads.
 
-    Windows that move in steps reach over more of an image than there are places.
+    A strided window reads more of an image than it has positions.
     """
     op, rows = found.op, range(first, first + len(lengths))
     assert isinstance(op, linalg.GenericOp)
@@ -305,11 +307,11 @@ def block_of_words(
     machine: Vectors,
     terms: int,
 ) -> tuple[int, ...]:
-    """Return the sizes of blocks both of whose operands are packed as words of ``terms`` elements.
+    """Return the sizes of blocks that pack both operands as words of ``terms`` elements.
 
-    Rows are packed once for each block of columns and columns, at a higher price, once for each
-    of rows: the fewest of them that keep all threads busy. Of images a block takes several lines,
-    for which columns are packed once. No result depends on any of the sizes.
+    Rows are packed once for each block of columns, and columns, at a higher cost, once for each
+    block of rows; the choice is the cheapest that keeps all threads busy. Of images a block takes
+    several lines, for which columns are packed once. No result depends on any of the sizes.
     """
     rows, columns = tile
     last = len(found.parallel) - 1

@@ -1,8 +1,8 @@
-"""When a contraction runs in blocks with one operand packed, or reads one in stretches.
+"""Decide whether a contraction runs in packed blocks, or reads an operand in strips.
 
-Packing costs a pass over the packed operand for each block of rows, so it pays where there are
-many rows; it saves reading that operand by columns that lie far apart, so it pays where the
-operand is larger than the first cache.
+Packing costs a pass over the operand for each block of rows, so it pays where there are many rows;
+it avoids strided reads of that operand by columns, so it pays where the operand is larger than the
+L1 cache.
 """
 
 from __future__ import annotations
@@ -63,35 +63,36 @@ from stepwell.transforms.kernels.schedule.vectors import (
 )
 
 FEW_ROWS = 12
-"""Packing for fewer rows costs more than it saves."""
+"""Rows below which packing costs more than it saves."""
 FEW_ROWS_OF_WORDS = 2
-"""The same where words of bytes are packed, of which one instruction multiplies many."""
+"""The same bound where words of bytes are packed, of which one instruction multiplies many."""
 SMALL = 4
-"""An operand of one in so many bytes of the first cache need not be packed, however it lies, ..."""
+"""The part of the L1 cache, 1/4, up to which an operand is not packed, whatever its layout."""
 MANY_ROWS = 64
-"""... unless so many rows read it."""
+"""Rows from which even such an operand is packed."""
 RAGGED = 1 << 16
-"""An operand of more bytes is packed where its columns do not fill vectors."""
+"""Bytes beyond which an operand is packed if its columns do not fill vectors."""
 SLIVER = 4
-"""An operand of at most so many vectors of columns lies as a sliver of it would, end to end, ..."""
+"""Vectors of columns up to which an operand is laid out as one panel of it would be."""
 REPAID = 128
-"""... so that packing it does not pay for so few rows: on Zen 4 packing wins from 500 rows on."""
+"""Rows up to which packing such an operand does not pay: on Zen 4 it wins from 500 rows on."""
 LONG = 128
-"""In so many steps or more of a tile it pays to ask for what later ones read."""
+"""Steps of a tile from which prefetching its later reads pays."""
 LINES = 128
-"""Bytes of each row of a stretch that are added up in registers; half of that for more than two
+"""Bytes of each row of a strip that are accumulated in registers; half of that for more than two
 rows of the result."""
 
 
 @dataclass(frozen=True)
 class Contraction:
-    """What is to be written on a kernel whose contraction is blocked."""
+    """The choices for a kernel whose contraction is blocked or read in strips."""
 
     width: int
     tile: tuple[int, int]
     block: tuple[int, ...] = ()
     stream: tuple[int, int] | None = None
-    """Columns and depth, where the operand is read in place once and there is no block."""
+    """Columns and depth of a strip, where the operand is read in place once and there is no block.
+    """
     pack_rows: bool = False
     in_floats: bool = False
     dots: bool = False
@@ -103,15 +104,15 @@ class Contraction:
 def choose(
     ops: Sequence[Loops], shared: int, machine: Vectors, l2: int, ready: Collection[int] = ()
 ) -> Contraction | None:
-    """Return tile and block of a kernel that is one large contraction and what comes after.
+    """Return tile and block of a kernel that is one large contraction with an epilogue.
 
-    ready : the kernel's arguments that are the same in every call, so that packing costs nothing
+    ready : the kernel's arguments that are the same in every call: packing them costs nothing
     """
     chosen = _chosen(ops, shared, machine, l2, ready)
     found = _only_sum(ops, shared)
     if chosen is None or not chosen.block or found is None:
         return chosen
-    if prod(chosen.tile) == 1:  # one row of one vector is no tile, and a block has nothing to keep
+    if prod(chosen.tile) == 1:  # a tile of one vector keeps nothing in registers
         return None
     before = prod(map(found.size, range(shared, len(found.parallel) - 1)))
     bytes = BESIDE if chosen.dots else machine.bits // chosen.width // 8
@@ -119,7 +120,9 @@ def choose(
     packed = _packed(found, shared)
     operand = found.op.operands[packed] if packed is not None else None
     free = isinstance(operand, BlockArgument) and operand.index in ready and not chosen.dots
-    if sliver > SCRATCH and not free:  # the sum's last loop is cut, the others are packed whole
+    if (
+        sliver > SCRATCH and not free
+    ):  # only the sum's last loop is split; all iterations of the others are packed
         because(found.op, lambda: f"not in blocks after all: a sliver has {spell_bytes(sliver)}")
         return None
     return chosen
@@ -128,7 +131,7 @@ def choose(
 def _chosen(
     ops: Sequence[Loops], shared: int, machine: Vectors, l2: int, ready: Collection[int]
 ) -> Contraction | None:
-    """Return tile and block, however much of a sum is packed."""
+    """Return tile and block, whatever the size of a packed panel."""
     found = _only_sum(ops, shared)
     if not l2 or found is None or (packed := _packed(found, shared)) is None:
         if any(each.contracts for each in ops):
@@ -148,7 +151,7 @@ def _chosen(
     operand = found.op.operands[packed]
     dots = None if along else multiplied(found, first, shared, machine)
     free = isinstance(operand, BlockArgument) and operand.index in ready and not along
-    free = free and dots is None  # blocks lay words out
+    free = free and dots is None  # blocks pack words themselves
     enough = _enough(found, packed, shared, width, machine, l2, high)
     enough = min(enough, machine.l1 // SMALL) if free else enough
     of_bytes = dots is not None and TOTALS[dots[0]] == "i32"
@@ -187,7 +190,7 @@ def _plain(
     along: bool,
     free: bool,
 ) -> Contraction:
-    """Return tile and block as they are chosen by sizes alone."""
+    """Return tile and block chosen by sizes alone."""
     width, size = lanes_and_bytes
     high, wide = prod(map(found.size, range(first, shared - 1))), found.size(shared - 1)
     few = free and first == shared - 2 and high <= SKINNY
@@ -211,7 +214,7 @@ def _in_words(
     l2: int,
     elements: tuple[str, str],
 ) -> Contraction:
-    """Return the choice for products that an instruction adds up several at a time."""
+    """Return the choice for products with a dot-product instruction."""
     high, wide = found.size(shared - 2), found.size(shared - 1)
     if high <= SKINNY and found.extents[shared - 2] != DYNAMIC_INDEX:
         tile = tile_of_few(high, wide, width, machine)
@@ -230,11 +233,11 @@ def _in_words(
 
 
 def asks_ahead(found: Loops, shared: int, l2: int) -> bool:
-    """Whether tiles wait for rows, far from each other, of an operand beyond the second cache."""
+    """Whether tiles wait for distant rows of an operand beyond the L2 cache."""
     op = found.op
     if not isinstance(op, linalg.GenericOp) or len(found.parallel) != shared + 1 or not l2:
         return False
-    if found.size(shared - 2) <= LONE:  # they ask for the next row before long anyway
+    if found.size(shared - 2) <= LONE:  # they read the next row soon anyway
         return False
     for operand, index in zip(op.inputs, indices(op), strict=False):
         loops = {d for expr in index for d in expr.used_dims()}
@@ -248,7 +251,7 @@ def asks_ahead(found: Loops, shared: int, l2: int) -> bool:
 
 
 def _narrowed(width: int, wide: int) -> int:
-    """Return how many lanes so few columns fill, all of them where they are many."""
+    """Return the lanes that so few columns fill, all of them where the columns are many."""
     while wide < width and width > NARROWEST:
         width //= 2
     return width
@@ -262,7 +265,7 @@ def _in_stretches(
     machine: Vectors,
     l2: int,
 ) -> Contraction:
-    """Return the choice for few rows that wait for a large operand.
+    """Return the choice for few rows that are bound by reading a large operand.
 
     sizes : rows, lanes, and bytes of the operand
     """
@@ -277,7 +280,7 @@ def _in_stretches(
 def _streamed(
     operand: SSAValue, high: int, width: int, machine: Vectors, stream: tuple[int, int]
 ) -> Contraction:
-    """Return what is written where ``operand`` is read in stretches."""
+    """Return the choice for an operand that is read in strips."""
     rows, vectors = tile_of_few(high, 0, width, machine)
     lines = LINES if high <= 2 else LINES // 2
     vectors = min(vectors, max(lines * 8 // bits_of(element(operand)) // width, 1))
@@ -295,7 +298,7 @@ NOT_ALONG = "not in blocks: the results of neighbouring columns do not lie side 
 
 
 def _why_in_place(rows: tuple[int, int], narrow: bool, bytes: int, enough: int) -> str:
-    """Say why no operand is packed; ``rows`` is how many there are, and how many there must be."""
+    """Return why no operand is packed; ``rows`` is the number of rows and the least number."""
     if rows[0] < rows[1]:
         return f"not in blocks: {rows[0]} rows read what would be packed, {rows[1]} repay it"
     if narrow:
@@ -305,7 +308,7 @@ def _why_in_place(rows: tuple[int, int], narrow: bool, bytes: int, enough: int) 
 
 
 def _why_packed(operand: SSAValue, bytes: int, enough: int, l2: int, free: bool) -> str:
-    """Say why an operand is packed."""
+    """Return why an operand is packed."""
     name = f"%{operand.name_hint}" if operand.name_hint else "the operand of the columns"
     if free:
         return f"in blocks, {name} packed: it is the same in every call, so that costs nothing"
@@ -316,7 +319,7 @@ def _why_packed(operand: SSAValue, bytes: int, enough: int, l2: int, free: bool)
 
 
 def _why_streamed(operand: SSAValue, high: int, stream: tuple[int, int]) -> str:
-    """Say why an operand is read in stretches."""
+    """Return why an operand is read in strips."""
     name = f"%{operand.name_hint}" if operand.name_hint else "the operand of the columns"
     return (
         f"{name} is read in place, {stream[1]} rows at a time along {stream[0]} columns: "
@@ -325,7 +328,7 @@ def _why_streamed(operand: SSAValue, high: int, stream: tuple[int, int]) -> str:
 
 
 def _why_so_large(tile: tuple[int, int], block: tuple[int, ...], bytes: int) -> str:
-    """Say what the sizes of tile and block are good for."""
+    """Return the explanation of the sizes of tile and block."""
     *rows, columns, deep = block
     sliver, part = spell_bytes(columns * deep * bytes), spell_bytes(prod(rows) * deep * bytes)
     return (
@@ -353,10 +356,10 @@ IN_FLOATS = "; products of bytes are added up in floats, which is exact for a pa
 def _widened(
     found: Loops, chosen: Contraction, packed: int, first: int, shared: int
 ) -> Contraction:
-    """Return the choice for operands narrower than what is computed with.
+    """Return the choice for operands narrower than the type that is computed with.
 
-    Rows are widened once for each block, not for each use, and bytes become floats: one
-    instruction multiplies and adds them, and a part of so much depth is exact.
+    Rows are widened once for each block, not for each use, and bytes become f32: one instruction
+    multiplies and adds them, and a part of this depth is exact.
     """
     op = found.op
     assert isinstance(op, linalg.GenericOp)
@@ -366,7 +369,7 @@ def _widened(
     signs = byte_products(op.body.block)
     *_, rows, columns, deep = chosen.block
     deep = min(deep, exact_count(signs) // 8 * 8) if signs else deep
-    bytes = max(bits_of(element(op.outputs[0])), 32 if signs else 0) // 8  # as floats
+    bytes = max(bits_of(element(op.outputs[0])), 32 if signs else 0) // 8  # as f32
     unit = chosen.tile[0]
     most = SCRATCH // (deep * bytes) // chosen.width * chosen.width // unit * unit
     if not most:
@@ -380,19 +383,19 @@ def _widened(
 
 
 def _is_widened(op: linalg.GenericOp) -> bool:
-    """Whether operands are narrower than what is computed with."""
+    """Whether operands are narrower than the type that is computed with."""
     arguments = op.body.block.args[: len(op.inputs)]
     return any(isinstance(use.operation, CASTS) for arg in arguments for use in arg.uses)
 
 
 def _first(found: Loops, packed: int, shared: int) -> int:
-    """Return the first of the shared loops that stand between the rows and what is packed anew."""
+    """Return the first shared loop after the last one that the packed operand varies with."""
     assert isinstance(found.op, linalg.GenericOp)
     return first_of_rows(indices(found.op)[packed], shared)
 
 
 def _in_rows(found: Loops, packed: int, shared: int, columns: int) -> bool:
-    """Whether the columns lie side by side and make whole slivers."""
+    """Whether the columns are contiguous and form whole panels."""
     op, wide = found.op, found.extents[shared - 1]
     assert isinstance(op, linalg.GenericOp)
     whole = wide != DYNAMIC_INDEX and wide % columns == 0
@@ -400,7 +403,7 @@ def _in_rows(found: Loops, packed: int, shared: int, columns: int) -> bool:
 
 
 def _writes_along(loops: Loops, column: int) -> bool:
-    """Whether the results of neighbouring columns lie side by side, as far as they are kept."""
+    """Whether the stored results of neighbouring columns are contiguous."""
     op = loops.op
     if not isinstance(op, linalg.GenericOp):
         return True
@@ -409,7 +412,7 @@ def _writes_along(loops: Loops, column: int) -> bool:
 
 
 def _is_passed_on(value: SSAValue) -> bool:
-    """Whether what is written into ``value`` never leaves the kernel, nor registers."""
+    """Whether the value written into ``value`` stays within the kernel, in registers."""
     owner = value.owner
     if isinstance(owner, linalg.FillOp):
         owner = owner.outputs[0].owner
@@ -417,7 +420,7 @@ def _is_passed_on(value: SSAValue) -> bool:
 
 
 def _only_sum(ops: Sequence[Loops], shared: int) -> Loops | None:
-    """Return the one op with loops of its own, a sum that a fill starts, if there is no more."""
+    """Return the only op with loops of its own, a sum that a fill initialises, or None."""
     inner = [each for each in ops if len(each.parallel) > shared]
     if shared < 2 or len(inner) != 1 or any(each.gathers for each in ops):
         return None
@@ -434,9 +437,9 @@ def _only_sum(ops: Sequence[Loops], shared: int) -> Loops | None:
 
 
 def _packed(found: Loops, shared: int) -> int | None:
-    """Return the operand that varies with the columns alone, if another one varies with the rows.
+    """Return the operand that varies with the columns only, if another varies with the rows.
 
-    That one may vary with the columns too if neighbours of them lie side by side.
+    That one may vary with the columns too if it is contiguous along them.
     """
     op = found.op
     assert isinstance(op, linalg.GenericOp)
@@ -460,15 +463,15 @@ def _packed(found: Loops, shared: int) -> int | None:
 def _enough(
     found: Loops, packed: int, shared: int, width: int, machine: Vectors, l2: int, high: int
 ) -> int:
-    """Return up to how many bytes the operand is better read in place by ``high`` rows.
+    """Return the bytes up to which ``high`` rows should read the operand in place.
 
-    Beyond a part of the second cache its rows lie on more pages than are found quickly.
+    Beyond a part of the L2 cache its rows are on too many pages for the TLB.
     """
     op = found.op
     assert isinstance(op, linalg.GenericOp)
     step = stride(indices(op)[packed], shared - 1)
     if step in STEPS and found.extents[shared - 2] != DYNAMIC_INDEX and high <= MOST_ROWS:
-        return sys.maxsize  # one tile has all rows: what it picks of vectors serves them all
+        return sys.maxsize  # one tile has all rows: its shuffles serve all of them
     if _is_widened(op) or step != 1:
         return machine.l1 // SMALL if high < MANY_ROWS else 0
     wide = found.extents[shared - 1]

@@ -1,4 +1,4 @@
-"""Which products an instruction of the machine adds up several at a time, or a tile at a time."""
+"""Find the products for which the machine has a dot-product instruction, or a matrix unit."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from stepwell.core.dot_instructions import TOTALS, speedup, tile_instruction
 from stepwell.transforms.kernels.schedule.vectors import Loops, Vectors
 
 ROWS_OF_A_LINE = 4
-"""So many places of a line repay laying filters out as words for each line."""
+"""Places of a line that repay packing filters as words for each line."""
 SHORT = 8
-"""Sums of fewer products are not worth making words for."""
+"""Products of a sum below which words are not worth packing."""
 SIDE = 16
 """Rows, columns and words of a tile of a matrix unit."""
 MATRIX_TILE = 2 * SIDE, 2
@@ -31,10 +31,10 @@ WORDS = {"i8": "four bytes", "ui8": "four bytes", "f16": "two f16", "bf16": "two
 
 
 def multiplied(found: Loops, first: int, shared: int, machine: Vectors) -> tuple[str, str] | None:
-    """Return what is multiplied where an instruction, or two shorts at a time, adds products up.
+    """Return the element types if an instruction, or two shorts at a time, sums products.
 
-    Bytes are worth it on any machine, floats where there is an instruction. Columns are laid out
-    anew for each iteration of loops before the rows.
+    Bytes are worth it on any machine, floats where there is an instruction. Columns are packed
+    again for each iteration of loops before the rows.
     """
     op = found.op
     assert isinstance(op, linalg.GenericOp)
@@ -45,21 +45,21 @@ def multiplied(found: Loops, first: int, shared: int, machine: Vectors) -> tuple
         return None
     elements = dot_elements(op.body.block)
     if elements is None or machine.bits // _bits(elements[0]) > machine.lanes:
-        return None  # a vector of words is read as one of their elements
+        return None  # a vector of words is loaded as a vector of their elements
     if TOTALS[elements[0]] == "i32":
         return elements if element(op.outputs[0]) == i32 else None
     return elements if speedup(machine.sets, *elements) > 1 else None
 
 
 def _bits(name: str) -> int:
-    """Return how many bits an element has, by the name of its type."""
+    """Return the bits of an element by the name of its type."""
     return int("".join(filter(str.isdigit, name)))
 
 
 def fills_matrix_unit(
     found: Loops, first: int, shared: int, machine: Vectors, elements: tuple[str, str]
 ) -> bool:
-    """Whether the machine multiplies whole tiles, and the product is worth filling them."""
+    """Whether the machine multiplies whole tiles, and the product is large enough to fill them."""
     plain = first == shared - 2 and len(found.parallel) == shared + 1
     lanes = min(machine.bits // 32, machine.lanes)
     worth = min(found.size(shared - 2), found.size(shared - 1)) >= SIDE

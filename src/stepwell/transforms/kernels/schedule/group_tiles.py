@@ -15,13 +15,13 @@ from stepwell.dialects.kernel.levels import FOR, GROUP, LANE, UNROLL, Action, Le
 from stepwell.transforms.kernels.schedule.vectors import Loops, bits_of
 
 LOCAL = 48 << 10
-"""Bytes of local memory that a group takes at most: what a driver gives without being asked."""
+"""Bytes of local memory that a group takes at most: the default limit of drivers."""
 DEPTHS = (16, 8, 4, 2, 1)
-"""How many steps of a sum are staged at a time, where local memory has room."""
+"""Steps of a sum that are staged at a time, in order of preference, where local memory has room."""
 
 
 class Device(NamedTuple):
-    """What schedules of groups depend on."""
+    """The properties of a device that schedules of groups depend on."""
 
     lanes: int
     local_memory: int
@@ -38,12 +38,12 @@ class Tile(NamedTuple):
 
 
 TILES = (Tile(128, 128, 8, 8), Tile(64, 64, 4, 4), Tile(32, 32, 2, 2), Tile(16, 16, 1, 1))
-"""256 lanes each. Registers of a lane hold the first one's 64 sums, and each value that is read
+"""256 lanes each. Registers of a lane hold the 64 sums of the first, and each value that is read
 from local memory serves 8 of them."""
 
 
 def product(ops: Sequence[Loops], shared: int, device: Device) -> tuple[Schedule, str] | None:
-    """Give a tile of a product to each group, with what follows it element by element."""
+    """Give a tile of a product to each group, with its elementwise epilogue."""
     found = [n for n, loops in enumerate(ops) if len(loops.extents) > shared]
     others = [loops for n, loops in enumerate(ops) if n not in found]
     if len(found) != 1 or shared < 2 or not all(all(loops.parallel) for loops in others):
@@ -76,7 +76,7 @@ def product(ops: Sequence[Loops], shared: int, device: Device) -> tuple[Schedule
 
 
 def _tile_for(loops: Loops, shared: int, device: Device) -> Tile:
-    """Return the largest tile of which there are enough for every unit, or the smallest."""
+    """Return the largest tile that still occupies every compute unit, or the smallest."""
     row, column = shared - 2, shared - 1
     batch = prod(loops.size(k) for k in range(row))
     wide = max(bits_of(element(value)) for value in loops.op.operands) > 32
@@ -94,7 +94,7 @@ def _inputs(loops: Loops) -> Sequence[Index]:
 
 
 def _staged(loops: Loops, row: int, column: int) -> list[int]:
-    """Return the inputs that several lanes of a tile read: they vary with rows or columns alone."""
+    """Return the inputs that several lanes of a tile share: they vary with rows or columns only."""
     assert isinstance(loops.op, linalg.GenericOp)
     used = [arg.first_use is not None for arg in loops.op.body.block.args]
     found: list[int] = []
@@ -109,7 +109,7 @@ def _staged(loops: Loops, row: int, column: int) -> list[int]:
 def _depth(
     loops: Loops, shared: int, tile: Tile, deep: int, staged: Sequence[int], device: Device
 ) -> int | None:
-    """Return how many steps of a sum local memory has room for; None where not for one."""
+    """Return the steps of a sum that fit local memory; None where not even one does."""
     room = min(LOCAL, device.local_memory or LOCAL)
     for depth in DEPTHS:
         if sum(_bytes(loops, n, shared, tile, deep, depth) for n in staged) <= room and (
@@ -120,7 +120,7 @@ def _depth(
 
 
 def _bytes(loops: Loops, number: int, shared: int, tile: Tile, deep: int, depth: int) -> int:
-    """Return how much local memory an input takes, with an element more in each row."""
+    """Return the bytes of local memory of an input, with rows padded by one element."""
     sizes = [1] * shared + [loops.size(k) for k in range(shared, len(loops.extents))]
     sizes[shared - 2], sizes[shared - 1], sizes[deep] = tile.rows, tile.columns, depth
     found = spans(_inputs(loops)[number], sizes)

@@ -1,8 +1,8 @@
-"""Schedules for devices whose work-items go in step: groups, lanes, staging, register tiles.
+"""Schedules for devices whose work-items run in lockstep: groups, lanes, staging, register tiles.
 
-What neighbouring lanes read lies side by side: lanes walk along the axis that memory does. A group
-has a tile of a product, with operands staged in local memory and a part of the tile in registers of
-each lane; or a row that is summed up, its lanes in a tree; or a run of elements.
+Accesses of neighbouring lanes are coalesced: lanes walk along the contiguous axis. A group computes
+a tile of a product, with operands staged in local memory and a part of the tile in registers of
+each lane; or the sum of a row, its lanes in a tree; or a run of elements.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.vectors import Loops, stride
 
 GROUP_LANES = 256
-"""Lanes of a group: eight warps of 32, which hide the waiting of each other; devices have them."""
+"""Lanes of a group: eight warps of 32, which hide each other's latency; every device supports it.
+"""
 LEAST_LANES = 32
-"""Lanes that share a row: those that go in step anyway."""
+"""Lanes that share a row, at least: a warp."""
 SQUARE = 32
-"""Rows and columns of what is transposed at a time: neighbouring lanes on either side."""
+"""Rows and columns of a transposed block: reads and writes are coalesced."""
 ELEMENTS = 4
-"""Elements that a lane has, where there are many: loads that are under way at once."""
+"""Elements of a lane, where there are many: loads in flight at once."""
 GROUPS_OF_UNIT = 8
-"""Groups of a unit that keep it busy: 2,048 lanes are under way at once on devices of today."""
+"""Groups that keep a compute unit busy: today's devices have 2,048 lanes in flight."""
 
 
 def write_groups(
@@ -74,7 +75,7 @@ def _choose(ops: Sequence[Loops], shared: int, device: Device) -> tuple[Schedule
 
 
 def _parts(ops: Sequence[Loops], device: Device) -> tuple[Schedule, str] | None:
-    """Cut sums to one result into parts, one for each group."""
+    """Split sums to one result into parts, one for each group."""
     sums = [loops for loops in ops if loops.extents]
     if not sums or any(any(each.parallel) or not each.free for each in sums):
         return None
@@ -99,7 +100,7 @@ def _across(loop: int, lanes: int) -> Levels:
 
 
 def _rows(ops: Sequence[Loops], shared: int) -> tuple[Schedule, str] | None:
-    """Give a row to each group, where rows lie in memory from end to end."""
+    """Give a row to each group, where rows are contiguous."""
     sums = [loops for loops in ops if len(loops.extents) > shared and not all(loops.parallel)]
     if not sums or any(not loops.free for loops in sums):
         return None
@@ -166,7 +167,7 @@ def _spread(loops: Loops, shared: int, each: int) -> Levels:
 
 
 def _transposed(ops: Sequence[Loops], shared: int) -> tuple[Schedule, str] | None:
-    """Read squares along their rows, and write them along their columns."""
+    """Read blocks along their rows, and write them along their columns."""
     op = ops[0].op
     if len(ops) > 1 or shared < 2 or not isinstance(op, linalg.GenericOp):
         return None

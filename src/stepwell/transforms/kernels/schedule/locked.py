@@ -21,9 +21,9 @@ from stepwell.transforms.kernels.schedule.reasons import because
 
 
 def kernel_key(function: kernel.FuncOp) -> str:
-    """Return a digest of what a kernel computes and what is written on it by hand.
+    """Return a digest of a kernel's ops and its hand-written attributes.
 
-    Its own name, those of its values and where it comes from do not matter.
+    It ignores the kernel's name, the names of its values and its locations.
     """
     plain = function.clone()
     plain.properties["sym_name"] = StringAttr("kernel")
@@ -38,9 +38,9 @@ def kernel_key(function: kernel.FuncOp) -> str:
 
 
 def write_all_tuned(module: ModuleOp, lock: str) -> set[kernel.FuncOp]:
-    """Write what the lock file ``lock`` says on the kernels of a module, and return these.
+    """Write the schedules of the lock file ``lock`` on a module's kernels, and return these.
 
-    What is in the file and not in the module is reported.
+    Kernels of the file that are not in the module are reported.
     """
     tuned = read_lock(Path(lock)).kernels
     known: set[str] = set()
@@ -59,7 +59,7 @@ def write_all_tuned(module: ModuleOp, lock: str) -> set[kernel.FuncOp]:
 
 
 def write_tuned(function: kernel.FuncOp, tuned: Tuned) -> None:
-    """Write what a lock file says on its kernel; `CompileError` where that cannot be."""
+    """Write a schedule of a lock file on its kernel; raise `CompileError` if it is illegal."""
     try:
         levels = schedule_from(tuned.schedule)
         check_levels(function, levels)
@@ -72,7 +72,7 @@ def write_tuned(function: kernel.FuncOp, tuned: Tuned) -> None:
 
 
 def is_untouched(function: kernel.FuncOp) -> bool:
-    """Whether nothing is scheduled by hand."""
+    """Whether the kernel has no hand-written schedule."""
     return SCHEDULE not in function.attributes
 
 

@@ -1,4 +1,4 @@
-"""What would be chosen on a machine, whatever the kernel: for `stepwell machine`."""
+"""The choices of `schedule` that depend on the machine alone, for `stepwell machine`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from stepwell.transforms.kernels.schedule.block_sizes import (
 from stepwell.transforms.kernels.schedule.reasons import spell_bytes
 
 Choice = tuple[str, str, str]
-"""A name, a value, and what it says."""
+"""A name, a value, and its meaning."""
 
 
 def schedule_for(machine: Machine) -> Schedule:
-    """Return the pass with the options that are those of a machine."""
+    """Return the pass with the options of a machine."""
     options = machine.options()
     known = {f.name: options[f.name] for f in fields(Schedule) if f.name in options}
     return Schedule(**known)
 
 
 def choices_on(machine: Machine) -> Iterator[Choice]:
-    """Yield what `schedule` derives of a machine for products of f32."""
+    """Yield the sizes that `schedule` derives from a machine for products of f32."""
     found = schedule_for(machine)
     vectors, l2 = found.vectors(), found.l2
     if not l2:

@@ -1,6 +1,6 @@
-"""Why a schedule was chosen: said by the code that chooses, to whoever listens.
+"""Explanations of schedules, given by the code that chooses, collected on request.
 
-A reason is put into words only while somebody listens, so that to have reasons costs nothing.
+An explanation is put into words only while someone collects them, so they cost nothing otherwise.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from xdsl.ir import Operation
 from stepwell.dialects import kernel
 
 Reasons = dict[str, list[str]]
-"""Of each kernel, by its name."""
+"""The explanations of each kernel, by its name."""
 
 _listener: ContextVar[Reasons | None] = ContextVar("reasons", default=None)
 
 
 def because(op: Operation, say: Callable[[], str]) -> None:
-    """Give a reason for what was chosen for the kernel that ``op`` is or lies in."""
+    """Explain a choice for the kernel that ``op`` is or is part of."""
     if (reasons := _listener.get()) is None:
         return
     found: Operation | None = op
@@ -31,14 +31,14 @@ def because(op: Operation, say: Callable[[], str]) -> None:
 
 
 def because_as(function: kernel.FuncOp, name: str) -> None:
-    """Give for a kernel the reasons that were given for the one named ``name``."""
+    """Copy the explanations of the kernel named ``name`` to another kernel."""
     if (reasons := _listener.get()) is not None and name in reasons:
         reasons.setdefault(function.sym_name.data, []).extend(reasons[name])
 
 
 @contextmanager
 def reasons_given() -> Generator[Reasons]:
-    """Collect the reasons that are given inside."""
+    """Collect the explanations that are given inside."""
     reasons: Reasons = {}
     token = _listener.set(reasons)
     try:
@@ -48,7 +48,7 @@ def reasons_given() -> Generator[Reasons]:
 
 
 def spell_bytes(count: int) -> str:
-    """Spell a size as people do.
+    """Return a size in a readable unit.
 
     >>> spell_bytes(100), spell_bytes(1 << 18), spell_bytes(2202009)
     ('100 bytes', '256 KB', '2.1 MB')

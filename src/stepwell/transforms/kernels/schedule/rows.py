@@ -1,4 +1,4 @@
-"""In how many runs of rows a sum over rows is cut, which threads share where columns are few."""
+"""Choose the number of parallel runs of a sum over rows, where columns are few."""
 
 from __future__ import annotations
 
@@ -17,29 +17,30 @@ from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.vectors import Loops, Vectors, bits_of, sums_rows
 
 MOST = 64
-"""So many runs keep every thread busy."""
+"""Runs that keep every thread busy."""
 PARTIALS = 8
-"""The sums of all runs may take one in so many bytes of the second cache, which rows go through."""
+"""The part of the L2 cache, 1/8, that the sums of all runs may take; the rows go through the rest.
+"""
 FEWEST = 8
-"""Fewer runs than this are not worth it, ..."""
+"""Runs below which a split does not pay."""
 SHORTEST = 16
-"""... nor are runs of fewer rows, ..."""
+"""Rows of a run below which a split does not pay."""
 ENOUGH = 1 << 19
-"""... nor are fewer elements."""
+"""Elements below which a split does not pay."""
 
 
 ROW = 1 << 8
-"""Rows of fewer bytes are fetched ahead as one run."""
+"""Bytes of a row below which hardware prefetches several rows as one run."""
 ABREAST = 8
-"""So many rows are read side by side: more runs of memory than that are not fetched ahead."""
+"""Rows that are read side by side: hardware does not prefetch more runs of memory."""
 VECTORS = 2
-"""So many vectors of each row are added up in registers at a time."""
+"""Vectors of each row that are accumulated in registers at a time."""
 
 
 def cut_rows(
     function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Vectors, l2: int
 ) -> bool:
-    """Cut a sum over rows in runs, if that is worth it."""
+    """Split a sum over rows into runs, if that pays."""
     if not (runs := _runs(ops, nesting.shared, max(l2, LEAST_L2) // PARTIALS)):
         return False
     nesting.split, nesting.split_rows = runs, ABREAST
@@ -53,10 +54,10 @@ def cut_rows(
 
 
 def _asks(ops: Sequence[Loops], machine: Vectors, l2: int) -> bool:
-    """Whether rows are long enough to be asked for, and come from memory or are short ones.
+    """Whether rows are long enough to prefetch, and come from memory or are short.
 
-    Short ones of a product are asked for: weights are seldom in a cache, as what is only summed
-    often is.
+    Short rows of a product are prefetched: weights are seldom in a cache, while the operand of a
+    plain sum often is.
     """
     (loops,) = [loops for loops in ops if not all(loops.parallel)]
     op = loops.op
@@ -76,7 +77,7 @@ def _asks(ops: Sequence[Loops], machine: Vectors, l2: int) -> bool:
 
 
 def _runs(ops: Sequence[Loops], shared: int, most: int) -> int:
-    """Return the number of runs; 0 where columns are what threads share.
+    """Return the number of runs; 0 where threads share the columns.
 
     most : bytes that the sums of all runs may take
     """

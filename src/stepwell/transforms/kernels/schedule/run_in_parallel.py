@@ -1,4 +1,4 @@
-"""Which loops of a kernel threads share, and how much of them is worth a thread."""
+"""Choose the parallel loops of a kernel and its grain, the work that is worth a thread."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from stepwell.transforms.kernels.schedule.sums import is_full_reduction
 from stepwell.transforms.kernels.schedule.vectors import CHUNK, Loops, Vectors
 
 ENOUGH = 64
-"""So many parallel iterations keep a few threads busy: of two, one waits for 2 % of the time at
-most. A reduction has so many runs on any machine, for its result depends on their number."""
+"""Parallel iterations that keep a few threads busy: of two, one waits for 2 % of the time at most.
+A reduction has this many runs on any machine, because its result depends on their number."""
 LARGE = 1 << 17
-"""A reduction of so much work is worth cutting into runs: two threads of two `CHUNK` each."""
+"""Work of a reduction that is worth splitting into runs: two threads of two `CHUNK` each."""
 BORDERS = 8
-"""In so many runs or more a scattered border is filled, however small it is, ..."""
+"""Runs, at least, in which a scattered border is filled, however small it is."""
 SCATTERED = "a border in many places is filled by the threads in whose caches the rest lies"
-"""... for this reason."""
+"""The explanation of these runs."""
 
 
 def run_in_parallel(
@@ -82,11 +82,11 @@ def run_in_parallel(
 
 
 def is_scattered(ops: Sequence[Loops]) -> bool:
-    """Whether a border is filled, which lies in many places."""
+    """Whether a border that consists of many regions is filled."""
     return isinstance(ops[0].op, linalg.FillOp) and is_not_fused(ops[0].op)
 
 
 def _varies(ops: Sequence[Loops], count: int) -> bool:
-    """Whether only the launch knows how much one iteration of the parallel loops does."""
+    """Whether the work of one iteration of the parallel loops is known at launch only."""
     vectors = ops[0].lanes.axis == count - 1
     return any(DYNAMIC_INDEX in loops.extents[count - vectors :] for loops in ops)

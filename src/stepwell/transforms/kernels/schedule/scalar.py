@@ -1,4 +1,4 @@
-"""Kernels of scalar code: whether their tasks run in parallel."""
+"""Decide whether the tasks of scalar code run in parallel."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from stepwell.dialects.kernel.choices import INDEPENDENT
 from stepwell.transforms.kernels.schedule.reasons import because
 
 ELEMENT = 16
-"""So much work is done for an element of what a task writes, or more."""
+"""Work assumed for each element that a task writes, at least."""
 CHUNK = 1 << 15
-"""So much work is worth handing to a thread."""
+"""Work that is worth handing to a thread."""
 
 
 def share_tasks(function: kernel.FuncOp) -> None:
-    """Say how many iterations of a loop without dependences are worth a thread."""
+    """Parallelise loops with independent iterations that have enough work for two threads."""
     for op in function.body.block.ops:
         if not isinstance(op, scf.ForOp) or INDEPENDENT not in op.attributes:
             continue
@@ -34,14 +34,14 @@ def share_tasks(function: kernel.FuncOp) -> None:
 
 
 def _runs_once(op: scf.ForOp) -> bool:
-    """Whether a loop has one iteration or none, its first being number 0."""
+    """Whether a loop has at most one iteration, the first being number 0."""
     end = op.ub.owner
     value = end.value if isinstance(end, arith.ConstantOp) else None
     return isinstance(value, IntegerAttr) and value.value.data < 2
 
 
 def _elements(type: object) -> int:
-    """Return how many elements a result has; many where only the run knows."""
+    """Return the elements of a result; `CHUNK` where they are known at run time only."""
     if not isinstance(type, TensorType):
         return 0
     shape = type.get_shape()

@@ -1,9 +1,9 @@
-"""Blocks near those that rules choose, compared by the cost model.
+"""Search blocks near those that the rules choose, compared by the cost model.
 
-Rules choose a register tile and blocks for a core; how evenly threads share the blocks is what they
-see least of. Where threads would wait for each other, tiles and blocks nearby are predicted, and
-one that promises more than the model's own error is taken. Depths stay, for they are part of the
-result: rounding must not depend on how many threads there are.
+The rules choose a register tile and blocks for a core; they see little of how evenly threads share
+the blocks. Where threads would wait for each other, the cost model predicts nearby tiles and
+blocks, and one that gains more than the model's own error is taken. Depths stay, because results
+depend on them: rounding must not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.variants import variants
 
 WORSE = 0.1
-"""The model's median error, rounded up (docs/predicted.md): what is predicted to be quicker by less
-is not taken for quicker."""
+"""The model's median error, rounded up (docs/predicted.md): a smaller predicted gain does not
+count."""
 UNEVEN = 1 + WORSE / 2
-"""Threads that wait for each other for less time than so many times what they work could gain no
-more than half of that."""
+"""Ratio of the longest thread's time to an even share below which no more than half of the model's
+error can be gained."""
 AT_MOST = 400
-"""Additions and accesses that a core does in a nanosecond at most: six instructions a cycle, of 16
+"""Additions and accesses of a core in a nanosecond, at most: six instructions a cycle, of 16
 elements each, at 4 GHz."""
 MOST = 48
 """Predictions for one kernel, of about a millisecond each."""
 
 _found: dict[tuple[str, Machine], Nesting | None] = {}
-"""What was found in this process, by kernel and machine."""
+"""The search results of this process, by kernel and machine."""
 
 
 @lru_cache(64)
@@ -67,10 +67,10 @@ def improve(function: kernel.FuncOp, nesting: Nesting, described: str) -> None:
 
 
 def stay_alone(function: kernel.FuncOp, nesting: Nesting, work: int, described: str) -> None:
-    """Let one thread do what several are not quicker at, for a kernel without blocks.
+    """Make a kernel without blocks serial if several threads are not faster.
 
-    work : additions and accesses; kernels with so much of it that it surely takes longer than ten
-        launches are left as they are
+    work : additions and accesses; a kernel with enough work to take longer than ten launches is
+    left as it is
     """
     machine = machine_of(described)
     if work > 10 * machine.launch * AT_MOST:
@@ -91,7 +91,7 @@ def stay_alone(function: kernel.FuncOp, nesting: Nesting, work: int, described: 
 
 
 def _better(function: kernel.FuncOp, nesting: Nesting, machine: Machine) -> Nesting | None:
-    """Return the nearby schedule that is predicted to be best; None where this is good enough."""
+    """Return the nearby schedule with the best prediction; None where this one is good enough."""
 
     def predicted(near: Nesting) -> Breakdown:
         return predict(function, levels_of(function, near), machine)
@@ -114,9 +114,9 @@ def _better(function: kernel.FuncOp, nesting: Nesting, machine: Machine) -> Nest
 
 
 def _near(nesting: Nesting, rows: int, machine: Machine) -> Iterator[Nesting]:
-    """Yield schedules of another tile, or of other blocks as deep.
+    """Yield schedules of another tile, or of other blocks of the same depth.
 
-    There are not more blocks of rows, for each packs what the rows need.
+    They have no more blocks of rows, because each packs the operand of its rows.
     """
     *_, most, _, deep = nesting.blocks
     for several in variants(nesting, machine):

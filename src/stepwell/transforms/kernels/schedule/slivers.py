@@ -1,4 +1,4 @@
-"""Kernels that lay an operand out in slivers, as blocks read it."""
+"""Schedule kernels that copy an operand into panels, as blocks read it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stepwell.transforms.kernels.schedule.vectors import CHUNK, Loops, Vectors, 
 
 
 def slivers_of(ops: Sequence[Loops], shared: int) -> int | None:
-    """Return how many columns a sliver has, where a kernel only lays an operand out in slivers."""
+    """Return the columns of a panel, where a kernel only copies an operand into panels."""
     op = ops[0].op
     if len(ops) > 1 or not shared or not isinstance(op, linalg.GenericOp):
         return None
@@ -28,7 +28,7 @@ def slivers_of(ops: Sequence[Loops], shared: int) -> int | None:
 def vectorise_slivers(
     function: kernel.FuncOp, loops: Loops, nesting: Nesting, columns: int, machine: Vectors
 ) -> None:
-    """Turn squares of lanes over in registers; a grain is of whole slivers."""
+    """Transpose blocks of lanes through registers; a grain consists of whole panels."""
     axis = nesting.shared - 1
     width = full_lanes([loops], machine)
     while columns % width:

@@ -1,4 +1,4 @@
-"""Choose vectors for the loops of scalar code that may have them; which kernels are one sum."""
+"""Choose vectors for the loops of scalar code; recognise kernels that are one full reduction."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from stepwell.transforms.kernels.schedule.vectors import Loops, Vectors
 
 
 def choose_lanes(function: kernel.FuncOp, machine: Vectors) -> None:
-    """Write how many iterations run at once where a loop says that they may.
+    """Write the number of lanes on loops that are marked as vectorisable.
 
-    ``kernel.simd`` is of loops that add up what they carry, ``kernel.columns`` of others.
+    ``kernel.simd`` marks loops that accumulate their carried values, ``kernel.columns`` others.
     """
     for op in function.walk():
         if not isinstance(op, scf.ForOp):
@@ -29,7 +29,7 @@ def choose_lanes(function: kernel.FuncOp, machine: Vectors) -> None:
 
 
 def _widths(loop: scf.ForOp, name: str) -> list[int]:
-    """Return how many bits the floats have that a loop carries, or writes; none beside others."""
+    """Return the bits of the floats that a loop carries or writes; [] for other types."""
     if name == "kernel.simd":
         types = [v.type for v in loop.iter_args]
     else:
@@ -39,7 +39,7 @@ def _widths(loop: scf.ForOp, name: str) -> list[int]:
 
 
 def is_full_reduction(ops: Sequence[Loops]) -> bool:
-    """Whether every op reduces all it reads by known combiners, or works on what those leave."""
+    """Whether every op is a full reduction by known combiners, or works on the results of these."""
     loops = [each for each in ops if each.parallel]
     return bool(loops) and all(
         each.free and not any(each.parallel) and not each.writes_along for each in loops

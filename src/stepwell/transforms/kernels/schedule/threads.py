@@ -1,4 +1,4 @@
-"""How much of the shared loops one parallel iteration takes."""
+"""Choose the iterations of the shared loops that one parallel iteration takes."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from stepwell.analysis.levels import Nesting
 
 ELEMENTS = 1024
-"""Elements of a vectorised loop, or of the last of several, that one parallel iteration takes where
-nothing runs inside: enough cache lines of each operand that the loop around them costs nothing."""
+"""Elements of a vectorised loop, or of the last of several, in one parallel iteration without inner
+loops: enough cache lines of each operand that the loop around them costs nothing."""
 
 
 def parallel_steps(
     nesting: Nesting, loops: Sequence[Sequence[bool]], slivers: int | None = None
 ) -> tuple[int, ...]:
-    """Return how many iterations of each parallel loop one parallel iteration takes.
+    """Return the iterations of each parallel loop that one parallel iteration takes.
 
-    loops : of each op
-    slivers : columns of what an operand is laid out in, where that is all a kernel does
+    loops : for each op, whether its loops are parallel
+    slivers : columns of a panel, in a kernel that only copies an operand into panels
     """
     shared, last = nesting.shared, nesting.shared - 1
     if nesting.blocks:

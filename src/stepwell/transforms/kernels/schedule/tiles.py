@@ -1,10 +1,10 @@
-"""The register tile of a contraction that is read in place: rows by vectors.
+"""Choose the register tile of a contraction that is read in place: rows by vectors.
 
 A tile of r rows and v vectors keeps r * v sums in registers, beside v vectors of one operand and
-one element of the other. Rows are shared out evenly, so tiles have r rows or one less, or all
-have r and the last begins early where that takes few rows twice; columns fall to whole tiles and
-one with fewer vectors, of which the last may cover some columns again. The cheapest tile for what
-is inside the edges wins; as each kind of tile is written out, code has a price too.
+one element of the other. Rows are divided evenly, so tiles have r rows or one less, or all have r
+and the last is shifted back where that recomputes few rows; columns are divided into whole tiles
+and one with fewer vectors, of which the last may overlap. The tile with the least cost inside the
+edges is chosen; as each kind of tile is unrolled, code has a cost too.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 
 MOST_ROWS, MOST_VECTORS = 14, 6
 LONE = 16
-"""So many vectors of a single row: the other operand is read in runs that are fetched ahead."""
+"""Vectors of a tile of a single row: hardware prefetches the other operand, read in runs."""
 BEGINNING = 12
-"""What a tile costs before and after its sum, in multiply-adds, besides one for each vector."""
+"""Cost of a tile before and after its sum, in multiply-adds, besides one for each vector."""
 LOADS = 0.42
-"""So many loads for each multiply-add are free."""
+"""Loads per multiply-add that cost nothing."""
 FOLDED = 4
-"""C compilers read a vector anew for each multiply-add where so few rows use it."""
+"""Rows up to which C compilers reload a vector for each multiply-add that uses it."""
 DEARER = 0.66
-"""How much slower a tile is for each further load for each multiply-add."""
+"""Relative cost of each further load per multiply-add."""
 REPEATED = 32
-"""As for linalg-to-loops: the part of the rows that the last tile may take a second time."""
+"""As in linalg-to-loops: the last tile may recompute at most 1/32 of the rows."""
 WRITTEN = 500
-"""So many sums in the code are worth the time of the whole result: one kind less is
-worth about 5 %."""
+"""Unrolled sums that cost as much as computing the whole result: one kind of tile less is worth
+about 5 %."""
 UNKNOWN = (6, 4), (6, 2)
 """The tiles of 32 and of 16 registers that do well where no size is known."""
 
@@ -36,7 +36,7 @@ def register_tile(
 ) -> tuple[int, int]:
     """Return rows and vectors for a result of ``high`` by ``wide``; either may be dynamic.
 
-    in_flight : so many independent sums hide how long a multiply-add takes
+    in_flight : independent sums that hide the latency of a multiply-add
     """
     usual = UNKNOWN[0] if registers >= 32 else UNKNOWN[1]
     if wide == DYNAMIC_INDEX:
@@ -57,14 +57,14 @@ def register_tile(
 
 
 def _cost(tile: tuple[int, int], high: int, columns: int, deep: int, in_flight: int) -> float:
-    """Return what the whole result costs, in multiply-adds of one vector, its code included."""
+    """Return the cost of the whole result, in multiply-adds of one vector, including its code."""
     kinds = _kinds(tile, high, columns)
     time = sum(count * _one(rows, vectors, deep, in_flight) for count, rows, vectors in kinds)
     return time * (1 + sum(rows * vectors for _, rows, vectors in kinds) / WRITTEN)
 
 
 def _kinds(tile: tuple[int, int], high: int, columns: int) -> list[tuple[int, int, int]]:
-    """Return how many tiles there are of so many rows by so many vectors."""
+    """Return the kinds of tiles: the number of each, its rows and its vectors."""
     rows, vectors = tile
     along = [(columns // vectors, vectors), (1 if columns % vectors else 0, columns % vectors)]
     if high == DYNAMIC_INDEX:
@@ -82,7 +82,7 @@ def _kinds(tile: tuple[int, int], high: int, columns: int) -> list[tuple[int, in
 
 
 def _one(rows: int, vectors: int, deep: int, in_flight: int) -> float:
-    """Return what one tile costs."""
+    """Return the cost of one tile."""
     sums = rows * vectors
     loads = (rows + (sums if rows <= FOLDED else vectors)) / sums
     slower = 1 + DEARER * max(0.0, loads - LOADS)

@@ -1,4 +1,4 @@
-"""When a copy that turns an operand over runs in squares, and how large they are."""
+"""Choose the blocks of a copy that transposes through registers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from stepwell.transforms.kernels.schedule.vectors import (
 
 
 def turning(ops: Sequence[Loops], shared: int, machine: Vectors) -> int | None:
-    """Return how many lanes the squares have of a kernel that is one copy between layouts.
+    """Return the size of the blocks of a kernel that is one transposing copy.
 
-    Its last loop is that of what is written side by side, the one before of what is read so.
+    Its last loop is contiguous in the destination, the one before it in the source.
     """
     if len(ops) != 1 or shared < 2:
         return None
@@ -45,7 +45,7 @@ def turning(ops: Sequence[Loops], shared: int, machine: Vectors) -> int | None:
 
 
 def _cost(sizes: Sequence[int], width: int) -> float:
-    """Return what a copy costs in which whatever is left of the squares is copied one by one."""
+    """Return the cost of a copy whose tail outside of whole blocks is copied one by one."""
     inside = 1.0
     for n in sizes:
         inside *= 1.0 if n == DYNAMIC_INDEX else n // width * width / n

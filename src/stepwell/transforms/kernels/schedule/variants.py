@@ -1,7 +1,7 @@
 """Schedules near a given one: each choice varied alone, the others as they are.
 
-Only what obeying cannot refuse is proposed: tiles that fit into the registers, blocks of whole
-tiles whose packed operand and partial sums fit into their scratch.
+Only legal schedules are proposed: tiles that fit the registers, blocks of whole tiles whose packed
+operand and partial sums fit their scratch.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from stepwell.transforms.kernels.schedule.block_sizes import BESIDE, NARROW_TILE
 INTERLEAVES = (1, 2, 4, 8)
 BANDS = (2, 3, 4, 5, 6, 8, 12)
 BYTES = 4
-"""Of an element, as far as scratch goes; wider ones are refused where they do not fit."""
+"""Bytes of an element, for the size of scratch; wider elements are refused where they do not fit.
+"""
 
 
 def variants(old: Nesting, machine: Machine) -> list[list[Nesting]]:
-    """Return, for each choice that there is, the schedules that differ in it alone."""
+    """Return, for each choice of the schedule, the variants that differ in it alone."""
     found: list[list[Nesting]] = []
     tiled = old.tile != (1, 1)
     if tiled and not old.stream[0] and not _turns(old):
@@ -38,7 +39,7 @@ def variants(old: Nesting, machine: Machine) -> list[list[Nesting]]:
 
 
 def _shared_alike(new: Nesting, old: Nesting) -> Nesting:
-    """Return a schedule whose threads take whole steps of what is inside."""
+    """Return a schedule whose parallel iterations take whole inner steps."""
     if new.blocks:
         ones = new.shared + 1 - len(new.blocks)
         return replace(new, steps=(*(1 for _ in range(ones)), *new.blocks[:-1]))
@@ -50,13 +51,13 @@ def _shared_alike(new: Nesting, old: Nesting) -> Nesting:
 
 
 def _turns(old: Nesting) -> bool:
-    """Whether the tile is a square of lanes, turned over in registers: it has one size."""
+    """Whether the tile is a block transposed through registers, which has one size."""
     rows, vectors = old.tile
     return vectors == 1 and any(lanes.width == rows for lanes in old.lanes)
 
 
 def _tiles(old: Nesting, machine: Machine) -> list[Nesting]:
-    """Try other register tiles; a block stays one of whole tiles."""
+    """Return variants with other register tiles; a block stays one of whole tiles."""
     old_rows, old_vectors = old.tile
     width = max(lanes.width for lanes in old.lanes)
     registers = machine.vector_registers or (32 if machine.vector_bits >= 512 else 16)
@@ -79,7 +80,7 @@ def _tiles(old: Nesting, machine: Machine) -> list[Nesting]:
 
 
 def _blocks(old: Nesting) -> list[list[Nesting]]:
-    """Try other numbers of rows, and other depths."""
+    """Return variants with other rows of a block, and with other depths."""
     *high, columns, deep = old.blocks
     heights = [_whole(int(high[-1] * by), old.tile[0]) for by in (0.5, 0.25, 1.5, 2, 4)]
     depths = [int(deep * by) for by in (0.5, 0.75, 1.5, 2)]
@@ -96,7 +97,7 @@ def _blocks(old: Nesting) -> list[list[Nesting]]:
 
 
 def _fits(old: Nesting, block: tuple[int, ...]) -> bool:
-    """Whether what is packed and what is summed up in parts fit into their scratch."""
+    """Whether packed operands and partial sums fit their scratch."""
     *high, columns, deep = block
     each = 2 if old.dots else BYTES  # bytes, or bf16
     rows = high[-1] * (each * deep + BESIDE) if old.pack_rows else 0
@@ -112,18 +113,18 @@ def _lanes(old: Nesting, change: Callable[[Lanes], Lanes]) -> Nesting:
 
 
 def _interleaves(old: Nesting) -> list[Nesting]:
-    """Try more or fewer vectors at once, in all ops alike."""
+    """Return variants with more or fewer interleaved vectors, in all ops alike."""
     found = [_lanes(old, lambda x, n=many: x._replace(many=n)) for many in INTERLEAVES]
     return [new for new in found if new.lanes != old.lanes]
 
 
 def _widths(old: Nesting) -> list[Nesting]:
-    """Try half the lanes."""
+    """Return the variant with half the lanes."""
     halved = _lanes(old, lambda x: x._replace(width=max(x.width // 2, 1)))
     return [halved] if halved.lanes != old.lanes else []
 
 
 def _grains(old: Nesting) -> list[Nesting]:
-    """Try to hand more or less to a thread."""
+    """Return variants with smaller and larger grains."""
     grains = dict.fromkeys(max(int(old.grain * by), 1) for by in (0.25, 4, 16))
     return [replace(old, grain=n) for n in grains if n != old.grain]

@@ -1,4 +1,4 @@
-"""Which loop of a structured op becomes vectors, how wide, and how many at once."""
+"""Choose the vectorised loop of a structured op, its width, and the vectors in flight."""
 
 from __future__ import annotations
 
@@ -30,64 +30,64 @@ from stepwell.analysis.structured import (
 from stepwell.dialects import kernel
 
 GUESS = 256
-"""How long a loop is thought to be where only the run knows."""
+"""Assumed extent of a loop that is known at run time only."""
 CHUNK = 1 << 15
-"""So much work is worth handing to a thread: 0.3 us at two vectors of 16 lanes a cycle and 4 GHz,
-three times what it takes a thread that waits to begin (`Machine.launch`)."""
+"""Work that is worth handing to a thread: 0.3 us at two vectors of 16 lanes a cycle and 4 GHz,
+three times the time that a waiting thread takes to begin (`Machine.launch`)."""
 STEPS = (-1, 2, 3, 4)
-"""Elements so far apart are picked from whole vectors, read but never written."""
+"""Strides between lanes that are loaded as whole vectors and shuffled; stores are never so."""
 STRAIGHT = (
     *(linalg.GenericOp, linalg.FillOp, tensor.EmptyOp, tensor.DimOp),
     *(arith.ConstantOp, kernel.ReturnOp),
 )
-"""What a kernel without control flow is made of."""
+"""The ops of a kernel without control flow."""
 NARROWEST = 4
-"""Fewer lanes than this are not worth the shuffling."""
+"""Lanes below which a vector does not repay the shuffling."""
 
 
 class Vectors(NamedTuple):
-    """How wide a vector may be, in bits and elements, and how many the machine holds."""
+    """The width of a vector, in bits and elements, and other properties of a machine."""
 
     bits: int
     lanes: int
     registers: int = 32
     unit: int = 0
-    """How many bits are computed with at once, where wider vectors take their time; 0 for all."""
+    """Bits that are computed at once, where wider vectors take several cycles; 0 for all."""
     threads: int = 1
-    """How many of the machine's threads may share one kernel: only what no result depends on."""
+    """Threads that may share one kernel; only choices that no result depends on may use it."""
     signed_dots: bool = False
-    """Whether an instruction adds up products of signed bytes, not only of unsigned by signed."""
+    """Whether it has dot products of signed bytes, not only of unsigned by signed."""
     sets: tuple[str, ...] = ()
-    """Instruction sets that the machine has."""
+    """Instruction sets of the machine."""
     l1: int = 32 << 10
     l1_ways: int = 8
     last_cache: int = 32 << 20
-    """Bytes of the last cache that is much quicker than memory."""
+    """Bytes of the last cache that is much faster than memory."""
     far_bytes: int = 32
-    """Bytes that a core reads in a cycle from beyond its second cache."""
+    """Bytes that a core reads in a cycle from beyond its L2 cache."""
     fma_ports: int = 2
     """Multiply-adds as wide as the unit that begin in a cycle."""
     in_flight: int = 8
     """Independent multiply-adds that keep these ports busy."""
     versions: bool = True
-    """Whether a launch may choose by its sizes: among versions, and how much threads take."""
+    """Whether a launch may choose by its sizes: among versions, and the grain."""
     described: str = ""
-    """All of the machine, as `Machine.described` has it; empty where nobody says."""
+    """The whole machine, as `Machine.described` returns it; empty where unknown."""
 
     def busy(self, least: int) -> int:
-        """Return how many blocks keep every thread busy: ``least``, or two for each thread.
+        """Return the blocks that keep every thread busy: ``least``, or two for each thread.
 
-        Threads take blocks as they come, so of two each none waits longer than for half its time.
+        Threads take blocks dynamically, so with two of each, none waits longer than half its time.
         """
         return max(least, 2 * self.threads)
 
     @property
     def page(self) -> int:
-        """Bytes of a way of the first cache: rows so far apart, or a multiple, share few lines."""
+        """Bytes of a way of the L1 cache: rows at a multiple of this distance share few lines."""
         return max(self.l1 // self.l1_ways, 1)
 
     def consumes(self, rows: int, bytes: int) -> float:
-        """Return how much a register tile reads of the columns' operand in a cycle.
+        """Return the bytes of the column operand that a register tile reads in a cycle.
 
         A step of a tile reads each vector of columns once, for as many multiply-adds as it has
         rows.
@@ -100,47 +100,47 @@ class Vectors(NamedTuple):
 
 @dataclass
 class Loops:
-    """What the choice of a vector axis needs to know of one op."""
+    """The properties of one op that the choice of a vector axis depends on."""
 
     op: linalg.GenericOp | linalg.FillOp
     parallel: list[bool]
     extents: list[int]
     accesses: list[Index]
-    """Where each operand that the body touches is read or written; running results are not, they
+    """The indices of each operand that the body touches; accumulators are not among them, as they
     stay in registers."""
     work: int
-    """What one iteration costs, in additions and memory accesses."""
+    """The cost of one iteration, in additions and memory accesses."""
     free: bool
-    """Whether reductions may be taken in any order."""
+    """Whether reductions may run in any order."""
     gathers: bool
-    """Whether the body reads memory at indices it computes, and not along a row."""
+    """Whether the body reads memory at indices it computes, other than along a row."""
     reads: int = 0
-    """How many of the accesses, the first ones, are operands that are read."""
+    """How many of the accesses, counted from the first, are reads."""
     likely: dict[int, int] = field(default_factory=dict[int, int])
-    """How long loops are thought to be where only the run knows, if not as long as any."""
+    """Likely extents of loops that are known at run time only, where other than `GUESS`."""
     lanes: Lanes = NO_LANES
-    """Which loop is chosen to be vectors."""
+    """The loop that is chosen to be vectorised."""
 
     def size(self, loop: int) -> int:
-        """Return how long ``loop`` is, or is thought to be."""
+        """Return the known or assumed extent of ``loop``."""
         known = self.extents[loop]
         return self.likely.get(loop, GUESS) if known == DYNAMIC_INDEX else known
 
     @property
     def iterations(self) -> int:
-        """Return how often the body runs."""
+        """Return the number of iterations of the body."""
         return prod(self.size(k) for k in range(len(self.extents)))
 
     def score(self, axis: int) -> float:
         """Return the part of the accesses that are whole vectors, or one element, along a loop."""
         good = sum(stride(index, axis) in (0, 1) for index in self.accesses)
         if all(self.parallel) or (self.contracts and self.parallel[axis]):
-            # where lanes are near, they are picked from whole vectors
+            # strided lanes are loaded as whole vectors and shuffled
             good += sum(stride(index, axis) in STEPS for index in self.accesses[: self.reads])
         return good / len(self.accesses) if self.accesses else 1.0
 
     def allows(self, axis: int) -> bool:
-        """Whether the iterations of ``axis`` may be taken side by side."""
+        """Whether iterations of ``axis`` may run side by side."""
         return self.parallel[axis] or self.free
 
     @property
@@ -158,7 +158,7 @@ class Loops:
 
 
 class Range(NamedTuple):
-    """From how many to how many iterations a shared loop has, and how many it is likely to have."""
+    """The least, the greatest and the likely number of iterations of a shared loop."""
 
     loop: int
     low: int
@@ -167,9 +167,9 @@ class Range(NamedTuple):
 
 
 def read(op: linalg.GenericOp | linalg.FillOp, some: Range | None = None) -> Loops:
-    """Return what ``op`` says of its loops.
+    """Return the properties of the loops of ``op``.
 
-    some : what is known besides of a loop whose length only the run knows
+    some : the known range of a loop whose extent is known at run time only
     """
     loops = _read(op)
     if some is not None and loops.extents[some.loop] == DYNAMIC_INDEX:
@@ -199,9 +199,9 @@ def _read(op: linalg.GenericOp | linalg.FillOp) -> Loops:
 
 
 def _row_read(op: linalg.GenericOp, read: tensor.ExtractOp) -> Index:
-    """Return the index of what a body reads along a row that it chooses; empty where it does not.
+    """Return the index of a body's read along a row that it computes, else an empty one.
 
-    The last loop in it walks along the row, from anywhere on; the row may vary with any other.
+    Its last loop walks along the row, from any start; the row may vary with any other loop.
     """
     if not read.indices or (shift := shift_of(read.indices[-1])) is None:
         return ()
@@ -227,12 +227,12 @@ def _loops_behind(op: linalg.GenericOp, value: SSAValue) -> set[int]:
 
 
 def _is_running(index: Index, parallel: list[bool]) -> bool:
-    """Whether what is written at ``index`` is a reduction's result, set once at its end."""
+    """Whether ``index`` is that of a reduction's result, written once at its end."""
     return not all(parallel) and all(parallel[d] for expr in index for d in expr.used_dims())
 
 
 def stride(index: Index, loop: int) -> int | None:
-    """Return by how many elements a step of ``loop`` moves; None where that is not few."""
+    """Return the distance in elements of a step of ``loop``; None where it is not small."""
     if in_slivers(index, loop):
         return 1
     found = 0
@@ -260,7 +260,7 @@ def best(loops: Loops, axes: Sequence[int]) -> int | None:
 
 
 def is_good(loops: Loops, axis: int) -> bool:
-    """Whether vectors along ``axis`` are worth the accesses that must be taken apart."""
+    """Whether vectors along ``axis`` repay the accesses that must be gathered."""
     if loops.gathers or loops.size(axis) < NARROWEST:
         return False
     score = loops.score(axis)
@@ -270,8 +270,8 @@ def is_good(loops: Loops, axis: int) -> bool:
 def lanes(ops: Sequence[Loops], axis: int, machine: Vectors, overlap: bool = False) -> int:
     """Return how many lanes a vector along ``axis`` should have in all of ``ops``.
 
-    What is left over of the axis takes one more vector where vectors may ``overlap``, else an
-    iteration for each element.
+    The tail of the axis takes one more vector where vectors may ``overlap``, else an iteration for
+    each element.
     """
     widest = max(_widest(loops) for loops in ops)
     most = full_lanes(ops, machine)
@@ -287,7 +287,7 @@ def lanes(ops: Sequence[Loops], axis: int, machine: Vectors, overlap: bool = Fal
 
 
 def full_lanes(ops: Sequence[Loops], machine: Vectors) -> int:
-    """Return how many of the widest element that ``ops`` compute with fill a vector."""
+    """Return how many of the widest elements that ``ops`` compute with fill a vector."""
     width = machine.bits // max(_widest(loops) for loops in ops)
     return max(min(width, machine.lanes), 1)
 
@@ -306,13 +306,13 @@ def _widest_of(block: Block) -> int:
 
 
 def _is_only_cast(op: Operation) -> bool:
-    """Whether ``op`` is the number of an iteration, wanted as narrower integers only."""
+    """Whether ``op`` is an iteration's number that is used only as narrower integers."""
     uses = op.result.uses if isinstance(op, linalg.IndexOp) else ()
     return bool(uses) and all(isinstance(use.operation, arith.IndexCastOp) for use in uses)
 
 
 def bits_of(kind: Attribute) -> int:
-    """Return how many bits an element has in a vector."""
+    """Return the bits of an element in a vector."""
     match kind:
         case IndexType():
             return 64
@@ -336,7 +336,7 @@ def at_once(loops: Loops, axis: int, width: int) -> int:
 
 
 def sums_rows(loops: Loops, axis: int) -> bool:
-    """Whether the op sums over one loop what lies side by side along another, ``axis``."""
+    """Whether the op sums over one loop an operand that is contiguous along another, ``axis``."""
     inner = [k for k, parallel in enumerate(loops.parallel) if not parallel]
     return (
         len(inner) == 1

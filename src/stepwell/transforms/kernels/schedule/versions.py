@@ -1,9 +1,9 @@
-"""For which sizes a kernel has a version of its own, where only the launch knows them.
+"""Choose the sizes, known at launch only, for which a kernel has a version of its own.
 
-A product of few rows waits for the operand of the columns, whatever is done with it: it is read in
-place, by tiles of few rows. One of a single row is a loop over that operand, read from end to end.
-Neither is so of many rows, for which the operand is packed. So a contraction whose rows only the
-launch counts has a version for one row and one for few, and the test is made at the launch.
+A product of few rows is bound by reading the column operand: that is read in place, by tiles of few
+rows. A product of a single row is a loop over that operand, read sequentially. For many rows the
+operand is packed instead. So a contraction whose rows are counted at launch has a version for one
+row and one for few, and the launch selects.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from stepwell.transforms.kernels.schedule.threads import parallel_steps
 from stepwell.transforms.kernels.schedule.vectors import Loops, Range, read
 
 FEW = (1, 1), (2, 4), (5, 8)
-"""Numbers of rows, none of which repay packing, that one tile of the largest of them serves: where
-it sticks out it computes the last row again, which costs less than a second pass through the
-operand of the columns."""
+"""Ranges of rows, none of which repay packing, each served by one tile of its largest number: rows
+beyond the end repeat the last row, which costs less than a second pass through the column
+operand."""
 NARROW = 16
-"""So few columns are one vector: where they are packed, tiles of zeros are computed beside them."""
+"""Columns that are one vector: with packing, tiles of zeros would be computed beside them."""
 
 
 def with_versions(
@@ -38,10 +38,10 @@ def with_versions(
     schedule: Callable[[kernel.FuncOp, Range | None], None],
     tuned: bool = False,
 ) -> None:
-    """Let ``schedule`` choose for a kernel, and for each version that it should have.
+    """Call ``schedule`` for a kernel, and for each version that it should have.
 
     ready : arguments that are the same in every call; None where the target has no versions
-    tuned : the kernel has a schedule from a lock file, which stays; versions stand beside it
+    tuned : whether the kernel has a schedule from a lock file, which stays beside the versions
     """
     own = function.attributes.pop(SCHEDULE, None) if tuned else None
     some = [] if ready is None else list(ranges(function))
@@ -68,9 +68,9 @@ def with_versions(
 
 
 def ranges(function: kernel.FuncOp) -> Iterator[Range]:
-    """Yield for which sizes a version of a kernel is worth its code.
+    """Yield the ranges of sizes for which a version of a kernel is worth its code.
 
-    This is the one place that decides it.
+    No other function decides this.
     """
     shared = choices.number(function, "kernel.shared")
     if shared < 2 or not is_unscheduled(function):
@@ -85,12 +85,12 @@ def ranges(function: kernel.FuncOp) -> Iterator[Range]:
 
 
 def named(function: kernel.FuncOp, some: Range) -> str:
-    """Return under which name the reasons for a version are given."""
+    """Return the name under which the explanations of a version are given."""
     return f"{function.sym_name.data} d{some.loop} from {some.low} to {some.high}"
 
 
 def _is_told(loops: Loops, loop: int) -> bool:
-    """Whether an argument of the kernel tells how often a loop runs."""
+    """Whether an argument of the kernel has the extent of a loop as a size."""
     op = loops.op
     return isinstance(op, linalg.GenericOp) and any(
         isinstance(value, BlockArgument)
@@ -100,7 +100,7 @@ def _is_told(loops: Loops, loop: int) -> bool:
 
 
 def _packs(function: kernel.FuncOp, ready: Collection[int]) -> bool:
-    """Whether an operand will lie packed, as wide as the register tile, for every version."""
+    """Whether an operand will be packed, as wide as the register tile, for every version."""
     return bool(ready) and _packed(function)
 
 

@@ -1,8 +1,8 @@
-"""The register tile of pooling and depthwise convolutions: neighbouring results, side by side.
+"""Choose the register tile of pooling and depthwise convolutions.
 
-Each of them combines its own window, feature by feature, so nothing is packed. Results next to
-each other read the same elements and the same filters: what one pass through the window loads of
-the filters serves a whole tile, and its sums hide how long each takes.
+Each result combines its own window, feature by feature, so nothing is packed. Neighbouring results
+read the same elements and filters: each load of a filter element serves a whole tile, whose
+independent sums hide their latency.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from stepwell.analysis.structured import indices
 from stepwell.transforms.kernels.schedule.vectors import Loops, Vectors
 
 WRITTEN = 400
-"""So many steps of all sums of a tile may be written out: as much code as the first cache likes."""
+"""Steps of all sums of a tile that may be unrolled: the code stays within the L1 cache."""
 FEWEST = 3
-"""So few rows of results still share enough of what they read."""
+"""Rows of results, at least, that share enough of their reads."""
 ROWS = 8
-"""So many results of a row are taken at once, or less to take them evenly."""
+"""Results of a row that a tile takes at once, or fewer to divide the row evenly."""
 
 
 def slides(loops: Loops, shared: int) -> bool:
@@ -45,7 +45,7 @@ def _slides_along(loops: Loops, shared: int, loop: int) -> bool:
 
 
 def window_tile(loops: Loops, shared: int, width: int, machine: Vectors) -> tuple[int, int]:
-    """Return rows and vectors; beside the tile, registers hold what is read and filters.
+    """Return rows and vectors; registers also hold the loaded elements and filters.
 
     Where the window slides along the vectors too, rows share more than vectors do.
     """
@@ -60,10 +60,10 @@ def window_tile(loops: Loops, shared: int, width: int, machine: Vectors) -> tupl
 
 
 def written_out(loops: Loops, shared: int, tile: tuple[int, int]) -> bool:
-    """Whether the steps of the window are written out, for rows of the tile to share what is read.
+    """Whether the steps of the window are unrolled, so that rows of the tile share loads.
 
-    What is row r of the window of one result is row r + 1 of that of the result before. It matters
-    where the window slides along the vectors too, which then seldom lie in one line of the cache.
+    Neighbouring results share all but one row of their windows. It matters where the window slides
+    along the vectors too, which are then seldom aligned to a cache line.
     """
     steps = _steps(loops, shared)
     along = _slides_along(loops, shared, shared - 1)
@@ -71,6 +71,6 @@ def written_out(loops: Loops, shared: int, tile: tuple[int, int]) -> bool:
 
 
 def _steps(loops: Loops, shared: int) -> int:
-    """Return how many elements the window has, 0 where only the run knows."""
+    """Return the elements of the window, 0 where they are known at run time only."""
     steps = loops.extents[shared:]
     return 0 if DYNAMIC_INDEX in steps else prod(steps)
