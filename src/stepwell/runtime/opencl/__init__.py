@@ -1,6 +1,6 @@
-"""OpenCL programs: a device and its builds (`device`), and calls, which walk a schedule (`calls`).
+"""OpenCL programs: devices (`device`), builds (`building`) and calls by a host schedule (`calls`).
 
-pyopencl is imported when a program is first loaded, never before.
+pyopencl is imported when the first program is loaded, not before.
 """
 
 from stepwell.runtime.opencl.calls import OpenCLProgram

@@ -1,7 +1,7 @@
 """Programs of OpenCL C, built for a device.
 
-What a driver builds is kept in the disk cache as the device's own binary, under the text, the
-device and its driver.
+The device binary that a driver builds is kept in the disk cache; its key is a digest of the text,
+the device and its driver.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHOWN_LINES = 12
 
 @dataclass(eq=False)
 class Build:
-    """A program built for a device; `keep` its binary once it has run."""
+    """A program built for a device; `keep` stores its binary after the first run."""
 
     device: Device
     program: Any
@@ -31,7 +31,7 @@ class Build:
     is_new: bool
 
     def keep(self) -> None:
-        """Store the binary, after a first run: drivers compile much of it only then."""
+        """Store the binary, if it is new; call this after the first run, when drivers compile."""
         if not self.is_new:
             return
         self.is_new = False
@@ -61,7 +61,7 @@ def _built(device: Device, program: Any) -> Any:
     with (
         OPENING,
         warnings.catch_warnings(),
-    ):  # pyopencl warns of every remark of the driver's compiler
+    ):  # pyopencl turns every remark of the driver's compiler into a warning
         warnings.simplefilter("ignore")
         return program.build(list(device.flags), cache_dir=False)
 

@@ -1,9 +1,8 @@
-"""Calls of OpenCL programs: arguments become memory of the device, and results come of it.
+"""Calls of OpenCL programs: bind arguments and results to device memory, and enqueue the schedule.
 
-A call enqueues all that its schedule says (`steps`) and waits for nothing, but where the host needs
-a number that the device computes, or arrays of NumPy are to be filled. Where an argument is a
-`DeviceArray`, so are the results; else all are NumPy's, worked on in place where the device shares
-the host's memory.
+A call enqueues every step of its schedule (`steps`). It waits only if the host needs a number that
+the device computes, or if results are NumPy arrays. If an argument is a `DeviceArray`, the results
+are too; otherwise all arrays are NumPy's, used in place if the device shares the host's memory.
 """
 
 from __future__ import annotations
@@ -39,22 +38,22 @@ from stepwell.runtime.opencl.steps import (
 
 LOG = logging.getLogger("stepwell")
 LITTLE = 1 << 16
-"""Bytes of an array of NumPy that are copied sooner than waited for, beside arrays of the device:
-a copy takes some microseconds, as long as waking the host."""
+"""Limit, in bytes, up to which a NumPy argument beside device arrays is copied: a copy takes some
+microseconds, as long as waking the host, and without it the call must wait for the device."""
 NO_ROOM = ("MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_RESOURCES", "OUT_OF_HOST_MEMORY")
-"""Errors of drivers that say that there is no memory."""
+"""The driver errors that mean out of memory."""
 
 
 class Plan(NamedTuple):
-    """A program of launches alone, of known sizes."""
+    """A program that consists of launches alone, all of static sizes."""
 
     names: Sequence[str]
-    """Of the buffers."""
+    """The names of the buffers."""
     launches: Sequence[Planned]
     results: Sequence[tuple[np.dtype[Any], tuple[int, ...], int]]
-    """Dtype, shape and bytes of each."""
+    """Dtype, shape and size in bytes of each result."""
     arena: int
-    """Bytes."""
+    """The size of the arena in bytes."""
     enqueue: Callable[..., None]
 
     def enqueue_all(self, buffers: Sequence[Any]) -> None:
@@ -71,10 +70,10 @@ class Plan(NamedTuple):
 
 
 class OpenCLProgram:
-    """A program of OpenCL, called like one of C.
+    """An OpenCL program, with the interface of a C program.
 
-    device : what it runs on, as `open_device` takes it
-    timed : whether launches and copies are noted with their times, as `profile` needs it
+    device : the name of the device, as `open_device` takes it
+    timed : whether the events of launches and copies are recorded, as `profile` needs it
     """
 
     def __init__(
@@ -88,14 +87,14 @@ class OpenCLProgram:
         self.entry = entry
         self.device = entry.device = open_device(device)
         self.noted: list[Noted] = []
-        """Of the last call, where it is timed."""
+        """The events of the last call, if the program is timed."""
         self._timed = timed
-        self._told = False
+        self._upload_logged = False
         self._queue = self.device.timed_queue if timed else self.device.queue
         self._memory = self.device.memory
         self._build = build(source, self.device)
         self._lock = threading.RLock()
-        """A kernel's arguments serve one thread; a callback may call this program again."""
+        """Guards the arguments of kernels; reentrant, as a callback may call this program again."""
         signature = entry.signature
         sizes, arena, *steps = signature.host
         self._sizes = [valued(tree) for tree in sizes["sizes"]]
@@ -113,7 +112,7 @@ class OpenCLProgram:
         self._run = translator.block(steps) if self._plan is None else self._plan.run
 
     def _planned(self, translator: Translator, steps: Sequence[Any]) -> Plan | None:
-        """Return what a call enqueues, where that is the same for all calls but for its arrays."""
+        """Return the launches of a call, if only the buffers differ between calls, else None."""
         signature = self.entry.signature
         names = [f"input{number}" for number in range(len(signature.arguments))]
         names += [f"output{number}" for number in range(len(signature.results))]
@@ -129,11 +128,11 @@ class OpenCLProgram:
         return self.entry.miss(args, kwargs)
 
     def invoke(self, arguments: tuple[Any, ...], outs: tuple[Any, ...] | None) -> Any:
-        """Call with arrays that fit.
+        """Call with arguments that match the signature.
 
-        raises TypeError : an array lies on another device
+        raises TypeError : an array is on another device
         raises RuntimeError : the device or the host's part fails, or an array was deleted
-        raises MemoryError : the device has no room
+        raises MemoryError : the device is out of memory
         """
         for number, each in enumerate(arguments):
             if type(each) is DeviceArray and each.device is not self.device:
@@ -156,7 +155,7 @@ class OpenCLProgram:
         raise RuntimeError(said)
 
     def _stays(self, arguments: Sequence[Any], outs: Sequence[Any] | None) -> bool:
-        """Whether all arrays of a call are on the device, where it has run before."""
+        """Whether all arrays of a call are on the device, and the program has run before."""
         for each in arguments:
             if type(each) is not DeviceArray:
                 return False
@@ -168,7 +167,7 @@ class OpenCLProgram:
     def _enqueued(
         self, plan: Plan, arguments: Sequence[DeviceArray], outs: Sequence[Any] | None
     ) -> Any:
-        """Enqueue a call whose arrays are all on the device, and wait for nothing."""
+        """Enqueue a call whose arrays are all on the device, without waiting."""
         self._check_process()
         device, memory, queue = self.device, self._memory, self._queue
         results = [
@@ -204,22 +203,22 @@ class OpenCLProgram:
                 bytes = shaped_bytes(kind, shape)
                 result = DeviceArray(self.device, memory.allocate(bytes), kind, shape, bytes)
             results.append(np.empty(shape, kind) if result is None else result)
-        if self._timed:  # what others enqueued comes before it, and no other call beside it
+        if self._timed:  # work of other calls must not run beside a timed call
             self.device.queue.finish()
         try:
             with self._lock:
                 self._enqueue(call, arguments, results, stays)
             self._collect(call, results)
-        except BaseException:  # what was begun works on arrays that nobody may keep
+        except BaseException:  # enqueued work uses arrays that may be freed after this
             self._queue.finish()
             raise
-        finally:  # what only the call needed: the queue runs in order
+        finally:  # temporaries may be reused at once: the queue runs in order
             for held, bytes in call.scratch:
                 memory.release(held, bytes)
         return results[0] if len(results) == 1 else tuple(results)
 
     def _sized(self, call: Call, arguments: Sequence[Any]) -> list[tuple[int, ...]]:
-        """Let a call know the sizes of its arguments; return the shapes of the results."""
+        """Set the variables for the sizes of the arguments; return the shapes of the results."""
         signature = self.entry.signature
         sizes = dynamic_sizes(signature, arguments)
         call.variables.update({f"d{number}": size for number, size in enumerate(sizes)})
@@ -228,27 +227,27 @@ class OpenCLProgram:
     def _enqueue(
         self, call: Call, arguments: Sequence[Any], results: Sequence[Any], stays: bool
     ) -> None:
-        """Enqueue all that a call does.
+        """Bind the memory of a call and enqueue its steps.
 
-        stays : whether results stay on the device, which the call does not wait for
+        stays : whether results stay on the device, so that the call need not wait
         """
         places, bytes = call.memory, self._arena_bytes(call.variables)
         arena = self._memory.allocate(bytes)
         call.scratch.append((arena, bytes))
         places["arena"] = (arena, 0)
         for number, array in enumerate(arguments):
-            places[f"input{number}"] = (self._given(call, array, results, stays), 0)
+            places[f"input{number}"] = (self._argument_memory(call, array, results, stays), 0)
         for number, array in enumerate(results):
-            places[f"output{number}"] = (self._made(call, array, arguments, number), 0)
+            places[f"output{number}"] = (self._result_memory(call, array, arguments, number), 0)
         self._run(call)
         check_guards(self.device, self._queue, call)
 
-    def _given(self, call: Call, array: Any, results: Sequence[Any], stays: bool) -> Any:
+    def _argument_memory(self, call: Call, array: Any, results: Sequence[Any], stays: bool) -> Any:
         """Return the memory of an argument."""
         if type(array) is DeviceArray:
             return array.memory
         flags = self.device.cl.mem_flags
-        if any(result is array for result in results):  # the result that replaces it
+        if any(result is array for result in results):  # a donated argument is also a result
             access = flags.READ_WRITE
         else:
             access, array = flags.READ_ONLY, self._aligned(array)
@@ -257,13 +256,13 @@ class OpenCLProgram:
         held = self._memory.wrapped(array, access)
         if held is None:
             return self._uploaded(call, array)
-        call.waits |= stays  # the caller may change it before the device has read it
+        call.waits |= stays  # else the caller could change the array before the device reads it
         self._memory.transfers.give(array.nbytes)
         return held
 
     def _uploaded(self, call: Call, array: Array) -> Any:
-        if array.nbytes > LITTLE and not self._told:
-            self._told = True
+        if array.nbytes > LITTLE and not self._upload_logged:
+            self._upload_logged = True
             name, where = self.entry.signature.entry, self.device.name
             said = "%s: %s bytes of NumPy go to %s in every call; sw.device_put keeps them there"
             LOG.info(said, name, f"{array.nbytes:,}", where)
@@ -271,8 +270,8 @@ class OpenCLProgram:
         call.scratch.append((held, array.nbytes))
         return held
 
-    def _made(self, call: Call, array: Any, arguments: Sequence[Any], number: int) -> Any:
-        """Return the memory of a result: that of the argument that it replaces, if one is."""
+    def _result_memory(self, call: Call, array: Any, arguments: Sequence[Any], number: int) -> Any:
+        """Return the memory of a result: that of the argument it replaces, if there is one."""
         if type(array) is DeviceArray:
             return array.memory
         for place, argument in enumerate(arguments):
@@ -285,7 +284,7 @@ class OpenCLProgram:
         return held
 
     def _collect(self, call: Call, results: Sequence[Any]) -> None:
-        """Wait for results of NumPy; let the device begin where there are none."""
+        """Wait for NumPy results and fetch them; if there are none, only flush the queue."""
         cl, queue, memory = self.device.cl, self._queue, self._memory
         mapped: list[Any] = []
         waits = self._timed or self._build.is_new or call.waits
@@ -315,7 +314,7 @@ class OpenCLProgram:
         self.noted = call.noted
 
     def _aligned(self, array: Array) -> Array:
-        """Return an array, or a copy of it that begins where elements of any type may."""
+        """Return an array, or a copy aligned to 16 bytes if the program has guards."""
         if not self.entry.signature.guards or array.ctypes.data % 16 == 0:
             return array
         return array.copy()

@@ -1,8 +1,8 @@
-"""The OpenCL devices of this process: which there are, and which of them is meant.
+"""The OpenCL devices of this process, and the choice of one by name.
 
-A device is called by its kind and number, as in ``gpu:0``, in the order in which platforms list
-them. Where nobody says which, STEPWELL_DEVICE does, else the first of the best kind is taken: a GPU
-before an accelerator before a CPU, and of one kind that with most compute units times clock.
+The name of a device is its kind and number, as in ``gpu:0``, in the order of the platforms. The
+default is the device that STEPWELL_DEVICE names, else the best one: a GPU before an accelerator
+before a CPU, and among devices of one kind the one with most compute units times clock.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ LOG = logging.getLogger("stepwell")
 FLAGS = ("-cl-std=CL1.2",)
 DIVIDE = "-cl-fp32-correctly-rounded-divide-sqrt"
 GROUP = 64
-"""How many work items of a device that is no CPU share a work group."""
+"""The size of a work group, in work items, on devices other than CPUs."""
 VARIABLE = "STEPWELL_DEVICE"
 KINDS = ("gpu", "accelerator", "cpu", "custom")
 """Kinds of devices, the best first."""
 
 
 class OpenCLError(CompileError):
-    """There is no OpenCL here, or its compiler failed."""
+    """There is no OpenCL device, or the OpenCL compiler failed."""
 
     def __init__(self, message: str, help: str = "") -> None:
         super().__init__(Diagnostic("error", message, help=help))
@@ -38,14 +38,14 @@ class OpenCLError(CompileError):
 
 @dataclass(frozen=True, eq=False)
 class Device:
-    """One device; its queue, made when it is first used, runs what it is given in order."""
+    """One device; its in-order queue is made at the first use."""
 
     cl: Any
     handle: Any
     name: str
-    """Its kind and number, as in ``gpu:0``."""
+    """Kind and number, as in ``gpu:0``."""
     process: int
-    """The process it was found in: no driver's threads survive a fork."""
+    """The process that opened it: the driver's threads do not survive a fork."""
 
     def __str__(self) -> str:
         return self.name
@@ -60,12 +60,12 @@ class Device:
 
     @property
     def title(self) -> str:
-        """What the device calls itself."""
+        """The name that the driver reports for the device."""
         return self.handle.name.strip()
 
     @property
     def platform(self) -> str:
-        """What its platform calls itself."""
+        """The name of the device's platform."""
         return self.handle.platform.name.strip()
 
     @property
@@ -75,18 +75,18 @@ class Device:
 
     @cached_property
     def shares_memory(self) -> bool:
-        """Whether it works in the host's memory, so that arrays there need not be copied."""
+        """Whether it works in the host's memory, so that host arrays need no copies."""
         return bool(self.handle.host_unified_memory)
 
     @cached_property
     def context(self) -> Any:
-        """What its buffers and programs belong to."""
+        """The OpenCL context of its buffers and programs."""
         with OPENING:
             return self.__dict__.get("context") or self.cl.Context([self.handle])
 
     @cached_property
     def queue(self) -> Any:
-        """What all programs enqueue their launches and copies in."""
+        """The queue for launches and copies of all programs."""
         context = self.context
         with OPENING:
             if "queue" not in self.__dict__:
@@ -96,13 +96,13 @@ class Device:
 
     @cached_property
     def timed_queue(self) -> Any:
-        """A queue whose events say when they began and ended, for programs that are profiled."""
+        """A queue whose events record their start and end, for profiled programs."""
         kinds = self.cl.command_queue_properties
         return self.cl.CommandQueue(self.context, properties=kinds.PROFILING_ENABLE)
 
     @cached_property
     def memory(self) -> Any:
-        """Its `DeviceMemory`, for all programs and threads."""
+        """The `DeviceMemory` of all programs and threads."""
         with OPENING:
             if "memory" not in self.__dict__:
                 return import_module("stepwell.runtime.opencl.memory").DeviceMemory(self)
@@ -110,28 +110,28 @@ class Device:
 
     @cached_property
     def flags(self) -> tuple[str, ...]:
-        """What programs are built with; division is rounded correctly where the device can."""
+        """The compiler flags; division is correctly rounded if the device supports it."""
         can = self.handle.single_fp_config & self.cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
         return (*FLAGS, DIVIDE) if can else FLAGS
 
     @cached_property
     def id(self) -> str:
-        """Return what makes its binaries what they are, for cache keys."""
+        """A digest of everything that determines its binaries, for cache keys."""
         handle, platform = self.handle, self.handle.platform
         told = (platform.name, platform.version, handle.name, handle.driver_version, *self.flags)
         return digest(*(text.strip() for text in told))
 
     def lanes(self, step: Mapping[str, Any]) -> int:
-        """Return how many lanes a group has: of a copy any number, and a processor has one."""
+        """Return the lanes of a group: those of the step, but 1 for a copy kernel on a CPU."""
         return 1 if self.is_cpu and not step["of"] else step["lanes"]
 
     def groups(self, items: int, lanes: int = 0) -> list[tuple[int, int, int]]:
-        """Cut ``items`` work items into launches of (first, count, size of a work group).
+        """Split ``items`` work items into launches (first, count, size of a work group).
 
-        lanes : so many work items for each of ``items``, which is a group; 0 where it is one item
+        lanes : the work items of each of ``items``, if these are groups; 0 if they are work items
 
-        An item is a block of work already, so a CPU takes them one by one. Sizes of groups are
-        few, because drivers compile a kernel anew for each.
+        An item is already a block of work, so groups have one item on a CPU. There are few sizes
+        of groups, because drivers recompile a kernel for each.
         """
         if lanes:
             return [(0, items * lanes, lanes)]
@@ -143,14 +143,14 @@ class Device:
 
 
 OPENING = threading.RLock()
-"""Of two threads one opens a device; and one at a time has warnings ignored."""
+"""Guards the opening of devices, and the process-wide filter of warnings."""
 
 
 def open_device(text: str = "") -> Device:
-    """Return the device that is meant; `OpenCLError` where there is none such.
+    """Return the device that ``text`` names, or raise `OpenCLError`.
 
-    text : a kind, as in ``gpu``, kind and number, or a part of what only one device or its platform
-        is called; where it is "", STEPWELL_DEVICE says it, and else the best device is taken
+    text : a kind, as in ``gpu``, a kind and number, or a part of the names of exactly one device
+        and its platform; "" means the device of STEPWELL_DEVICE, or else the best one
     """
     with OPENING:
         found = devices()
@@ -176,7 +176,7 @@ def open_device(text: str = "") -> Device:
 
 
 def best(found: Sequence[Device]) -> Device:
-    """Return the device that is used where nobody says which: see the module."""
+    """Return the default device, by the order in the module's docstring."""
 
     def rank(device: Device) -> tuple[int, int]:
         units, clock = device.handle.max_compute_units, device.handle.max_clock_frequency
@@ -187,7 +187,7 @@ def best(found: Sequence[Device]) -> Device:
 
 @cache
 def devices() -> tuple[Device, ...]:
-    """Return every device in the order of the platforms; `OpenCLError` where there is none."""
+    """Return all devices in the order of the platforms, or raise `OpenCLError` if there is none."""
     try:
         cl = import_module("pyopencl")
     except ImportError as error:
@@ -213,7 +213,7 @@ def devices() -> tuple[Device, ...]:
 
 
 def kind_of(cl: Any, bits: int) -> str:
-    """Return the kind that a device says it is."""
+    """Return the kind of a device by the bits of its OpenCL type."""
     types = cl.device_type
     known = {"gpu": types.GPU, "accelerator": types.ACCELERATOR, "cpu": types.CPU}
     return next((kind for kind, bit in known.items() if bits & bit), "custom")

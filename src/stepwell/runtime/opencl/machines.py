@@ -1,7 +1,7 @@
-"""The Machine of an OpenCL device: what it tells of itself, and what is measured of it.
+"""The Machine of an OpenCL device: properties that its driver reports, and measured ones.
 
-As with processors, schedules see what is told and what files assume, never what is measured: a
-program is the same however busy the device was.
+As for processors, schedules depend on reported properties and on machine files, never on measured
+ones: the load of the device does not change a program.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from stepwell.runtime.opencl.device import Device, OpenCLError, open_device
 from stepwell.runtime.private import make_private
 
 ASSUMED = "gpu"
-"""The file of a device that no file is of."""
+"""The machine file for devices that have no file of their own."""
 MOST_THREADS = 256
 WARPS = ("warp_size_nv", "wavefront_width_amd", "preferred_work_group_size_multiple")
-"""What drivers call the work-items that go in step; the last is of OpenCL 3."""
+"""Driver queries for the work-items that run in lockstep; the last one is of OpenCL 3."""
 STREAM = 64 << 20
-"""Bytes of an array that measures memory: more than caches of devices hold, where they fit."""
+"""Limit, in bytes, on the arrays that measure bandwidth: more than the caches of devices hold."""
 ROUNDS = 5
 LAUNCHES = 200
 MEASURED = ("memory_rate_all", "transfer", "launch", "wake")
-"""The properties that are measured of a device."""
+"""The properties of a device that are measured."""
 _COPY = """\
 __kernel void copy(__global const float4 *x, __global float4 *y, long n) {
   for (long i = get_global_id(0); i < n; i += get_global_size(0)) y[i] = x[i];
@@ -43,9 +43,10 @@ __kernel void nothing(__global float4 *x) {}
 
 
 def machine_on(text: str, host: Machine) -> Machine:
-    """Return the machine of the device that is meant, its processor being ``host`` for a CPU.
+    """Return the machine of the device that ``text`` names; that of a CPU is based on ``host``.
 
-    Where no device is named, none need be there: a program can be compiled for another machine.
+    If ``text`` is "" and there is no device, return ``host``: a program can be compiled for a
+    device that is not present.
     """
     try:
         return machine_of(open_device(text), host)
@@ -56,7 +57,7 @@ def machine_on(text: str, host: Machine) -> Machine:
 
 
 def machine_of(device: Device, host: Machine) -> Machine:
-    """Return what a device tells of itself; the rest is its file's, or assumed of any device."""
+    """Return the machine of a device: reported properties, the rest from its machine file."""
     told = told_by(device)
     if device.is_cpu:
         return _with(host, {name: told[name] for name in ("compute_units", "local_memory")})
@@ -64,17 +65,17 @@ def machine_of(device: Device, host: Machine) -> Machine:
 
 
 def file_of(device: Device) -> str:
-    """Return the name of the file that is of a device, or of what is like any."""
+    """Return the name of the machine file that matches a device, else `ASSUMED`."""
     title = device.title.lower()
     names = (n for n in known_machines() if n in title and known_machine(n).kind == "device")
     return next(names, ASSUMED)
 
 
 def told_by(device: Device) -> dict[str, int]:
-    """Return the properties that a driver tells."""
+    """Return the properties that a device's driver reports."""
     handle = device.handle
     units = max(int(handle.max_compute_units), 1)
-    steps = (_asked(handle, name) for name in WARPS)
+    steps = (_query(handle, name) for name in WARPS)
     return {
         "compute_units": units,
         "cores": units,
@@ -88,21 +89,24 @@ def told_by(device: Device) -> dict[str, int]:
     }
 
 
-def _asked(handle: Any, name: str) -> int:
-    """Return what a driver says to a question that not all understand; 0 where it does not."""
-    with suppress(Exception):  # each driver refuses in its own way
+def _query(handle: Any, name: str) -> int:
+    """Return the answer of a driver to an optional query, 0 if it does not support it."""
+    with suppress(Exception):  # each driver raises another error
         return int(getattr(handle, name))
     return 0
 
 
 def _with(machine: Machine, told: Mapping[str, int]) -> Machine:
-    """Return a machine with what is told of it; a driver may not know, and say 0."""
+    """Return a machine with reported properties; drivers report unknown ones as 0."""
     known = {n: v for n, v in told.items() if v > 0 and PROPERTIES[n].holds(v)}
     return replace(machine, **known)
 
 
 def measured(device: Device, again: bool = False) -> Mapping[str, int]:
-    """Return what was measured of a device, by property, measured now where it was not yet."""
+    """Return the measured properties of a device, from the cache if they are there.
+
+    again : measure even if the cache has them
+    """
     place = cache_root() / "machine" / f"device-{digest(device.id, _COPY)}.json"
     if not again:
         with suppress(OSError, ValueError):
@@ -110,7 +114,7 @@ def measured(device: Device, again: bool = False) -> Mapping[str, int]:
             if {*kept} == {*MEASURED} and all(_is_figure(n, v) for n, v in kept.items()):
                 return kept
     found = measure(device)
-    with suppress(OSError):  # it is measured again by the next process
+    with suppress(OSError):  # without the file, the next process measures again
         make_private(place.parent)
         write_whole(place, json.dumps(found, indent=1) + "\n")
     return found
@@ -121,7 +125,7 @@ def _is_figure(name: str, value: object) -> bool:
 
 
 def measure(device: Device) -> dict[str, int]:
-    """Measure bandwidth, transfers and launches, in half a second or so."""
+    """Measure bandwidth, transfers and launches, in about half a second."""
     cl, queue = device.cl, device.queue
     bytes = min(STREAM, int(device.handle.max_mem_alloc_size) // 4) // 4096 * 4096
     host = np.zeros(bytes, np.uint8)
@@ -156,9 +160,9 @@ def measure(device: Device) -> dict[str, int]:
 
 
 def _seconds(queue: Any, task: Callable[[], None]) -> float:
-    """Return the median time until the device has done what a task enqueues."""
+    """Return the median time until the device has finished the work that a task enqueues."""
     times: list[float] = []
-    for _ in range(ROUNDS + 1):  # the first compiles the kernel, and is left out
+    for _ in range(ROUNDS + 1):  # the first round compiles the kernel and does not count
         queue.finish()
         start = time.perf_counter()
         task()

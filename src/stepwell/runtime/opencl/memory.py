@@ -1,7 +1,7 @@
-"""Memory of an OpenCL device: buffers that are used again, and what goes to it and comes back.
+"""Memory of an OpenCL device: a pool of buffers, and transfers to and from the host.
 
-A device has one queue, which runs what it is given in order. So a buffer that nobody holds any more
-can be handed out at once: whatever still uses it was enqueued before all that is to come.
+A device has one in-order queue. So a released buffer can be reused at once: all commands that use
+it were enqueued before any command of its next user.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from stepwell.runtime.device_arrays import Array, Transfers
 from stepwell.runtime.opencl.device import Device
 
 LINE = 64
-"""Bytes of the smallest buffer: OpenCL has none of 0."""
+"""Size of the smallest buffer, in bytes: OpenCL has no empty buffers."""
 SMALL = 1 << 12
-"""Up to so many bytes sizes of buffers are powers of two, above multiples of this."""
+"""Limit, in bytes: sizes of buffers up to this are powers of two, larger ones multiples of it."""
 PAGE = 1 << 12
 HUGE = 4 << 20
-"""Bytes from which on NumPy asks for pages of 2 MiB, as drivers for processors do not: steps of a
-page or more then find their addresses in the processor's table of pages."""
+"""Size, in bytes, from which NumPy requests pages of 2 MiB; drivers for CPUs do not. With them,
+accesses with strides of a page or more hit the TLB."""
 KEPT = 8
-"""The part of a device's memory that buffers which nobody holds may take up: an eighth."""
+"""Released buffers may take up one part in this many of a device's memory."""
 
 
 @dataclass(eq=False)
 class Weight:
-    """An array that never changes, and its buffer: there as long as a program holds this."""
+    """A constant array and its buffer; both live as long as a program refers to this."""
 
     array: Array
     buffer: Any
 
 
 def on_large_pages(size: int) -> Array:
-    """Return memory of the host as NumPy asks for it, from a page's beginning on."""
+    """Return host memory that NumPy allocates, aligned to a page."""
     held = np.empty(size + PAGE, np.uint8)
     start = -held.ctypes.data % PAGE
     return held[start : start + size]
@@ -55,18 +55,18 @@ class DeviceMemory:
         self._context = device.context
         self._free: dict[int, list[Any]] = defaultdict(list)
         self._wanted: dict[int, int] = defaultdict(int)
-        """How many buffers of a size were made because none was free; uploaded ones apart."""
+        """The number of buffers made, by size, as none was free; uploads do not count."""
         self._kept = 0
         self._largest = int(device.handle.max_mem_alloc_size)
         self._most = int(device.handle.global_mem_size) // KEPT
         self._lock = threading.RLock()
-        """A garbage collection in the middle of a method may release arrays."""
+        """Reentrant: a garbage collection inside a method may release arrays."""
         self._weights: WeakValueDictionary[int, Weight] = WeakValueDictionary()
 
     # buffers
 
     def allocate(self, bytes: int) -> Any:
-        """Return a buffer of so many bytes at least; what is in it is anything."""
+        """Return a buffer of at least ``bytes`` bytes, with undefined contents."""
         size = rounded(bytes)
         free = self._free.get(size)
         if free:
@@ -74,13 +74,13 @@ class DeviceMemory:
                 if free:
                     self._kept -= size
                     return free.pop()
-        made = self._made(size, lambda: self._new(size))
+        made = self._with_retry(size, lambda: self._new(size))
         with self._lock:
             self._wanted[size] += 1
         return made
 
     def release(self, memory: Any, bytes: int) -> None:
-        """Keep a buffer for whoever wants one of its size, as many as were ever wanted at once."""
+        """Return a buffer to the pool, which keeps at most the number ever used at once."""
         size = rounded(bytes)
         with self._lock:
             full = len(self._free[size]) >= self._wanted[size]
@@ -90,13 +90,13 @@ class DeviceMemory:
             self._free[size].append(memory)
 
     def drop(self) -> None:
-        """Give back to the driver what nobody holds."""
+        """Free all buffers in the pool."""
         with self._lock:
             self._free.clear()
             self._kept = 0
 
     def _is_large(self, size: int) -> bool:
-        """Whether a buffer gains by large pages; the driver refuses what there is no room for."""
+        """Whether a buffer should have large pages; above the device's limit the driver decides."""
         return self._device.is_cpu and HUGE <= size <= self._largest
 
     def _new(self, size: int) -> Any:
@@ -108,8 +108,8 @@ class DeviceMemory:
     def _buffer(self, flags: int, size: int = 0, hostbuf: Any = None) -> Any:
         return self._device.cl.Buffer(self._context, flags, size, hostbuf)
 
-    def _made(self, bytes: int, make: Callable[[], Any]) -> Any:
-        """Return a buffer, made after what nobody holds was given back where there is no room."""
+    def _with_retry(self, bytes: int, make: Callable[[], Any]) -> Any:
+        """Return ``make()``; if the device is out of memory, drop the pool and try again."""
         cl = self._device.cl
         try:
             return make()
@@ -122,7 +122,7 @@ class DeviceMemory:
             raise self.full(bytes, error) from None
 
     def full(self, bytes: int, error: Any) -> MemoryError:
-        """Return what to raise where the device has no room."""
+        """Return the exception for a device that is out of memory."""
         handle = self._device.handle
         most, one = int(handle.global_mem_size), int(handle.max_mem_alloc_size)
         wanted = f" for {bytes:,} bytes" if bytes else ""
@@ -134,7 +134,7 @@ class DeviceMemory:
     # arrays
 
     def upload(self, array: Array) -> Any:
-        """Return a buffer with a copy of an array, which is made before this returns."""
+        """Return a buffer with a copy of an array, complete on return."""
         self.transfers.give(array.nbytes)
         return self._copy_of(array, self._flags.READ_WRITE)
 
@@ -149,28 +149,28 @@ class DeviceMemory:
         if size != array.nbytes:
             held = np.empty(size, np.uint8)
             held[: array.nbytes] = array.reshape(-1).view(np.uint8)
-        flags = access | self._flags.COPY_HOST_PTR  # the queue, which may be busy, is not asked
-        return self._made(size, lambda: self._buffer(flags, 0, held))
+        flags = access | self._flags.COPY_HOST_PTR  # this does not wait for a busy queue
+        return self._with_retry(size, lambda: self._buffer(flags, 0, held))
 
     def download(self, memory: Any, array: Array) -> None:
-        """Fill an array, when all has run that was enqueued."""
+        """Copy a buffer into an array, after all enqueued work."""
         self.transfers.fetch(array.nbytes)
         if array.nbytes:
             self._device.cl.enqueue_copy(self._device.queue, as_bytes(array), memory)
 
     def copied(self, memory: Any, bytes: int) -> Any:
-        """Return a buffer with what another has, copied when all has run that was enqueued."""
+        """Return a copy of a buffer, made after all enqueued work."""
         made = self.allocate(bytes)
         if bytes:
             self._device.cl.enqueue_copy(self._device.queue, made, memory, byte_count=bytes)
         return made
 
     def finish(self) -> None:
-        """Wait until all has run that was enqueued."""
+        """Wait until all enqueued work is finished."""
         self._device.queue.finish()
 
     def constant(self, array: Array) -> Weight:
-        """Return an array that never changes as a weight: one, however many programs use it."""
+        """Return the weight of a constant array: a single one for all programs that use it."""
         with self._lock:
             found = self._weights.get(id(array))
             if found is not None and found.array is array:
@@ -183,7 +183,7 @@ class DeviceMemory:
             return weight
 
     def wrapped(self, array: Array, access: int) -> Any | None:
-        """Return an array's own memory as a buffer; None where the device has memory of its own."""
+        """Return an array's memory as a buffer, None if the device does not share memory."""
         if not self._device.shares_memory:
             return None
         if not array.nbytes:
@@ -192,12 +192,12 @@ class DeviceMemory:
 
 
 def as_bytes(array: Array) -> Array:
-    """Return a contiguous array as one that drivers' bindings take, whatever its dtype."""
+    """Return a contiguous array of any dtype in a form that pyopencl accepts."""
     return array if array.dtype.isbuiltin == 1 and array.ndim else array.reshape(-1).view(np.uint8)
 
 
 def rounded(bytes: int) -> int:
-    """Return the size of the buffer for so many bytes: there are few sizes, so they are met again.
+    """Return the size of the buffer for ``bytes`` bytes: few distinct sizes make reuse likely.
 
     >>> rounded(0), rounded(65), rounded(5000)
     (64, 128, 8192)

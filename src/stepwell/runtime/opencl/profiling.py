@@ -1,4 +1,4 @@
-"""Programs of OpenCL whose launches are timed by their events: the clock is the device's."""
+"""OpenCL programs with launches timed by their events, on the device's clock."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stepwell.runtime.timing import KEPT, LAUNCH, Run
 
 
 class TimedOpenCL:
-    """A program loaded once more for its device, with a queue that notes times."""
+    """A second load of a program, with a queue that records times."""
 
     def __init__(self, program: Any, updating: bool) -> None:
         signature, device = program.signature, program.device
@@ -41,19 +41,19 @@ class TimedOpenCL:
         self._numbers = {name: number for number, name in enumerate(names)}
 
     def plain(self, arguments: Sequence[Any]) -> None:
-        """Call the program as it is, and wait for the device."""
+        """Call the untimed program, and wait for the device."""
         self._call(arguments)
         self.device.memory.finish()
 
     def call(self, arguments: Sequence[Any]) -> None:
-        """Call the program that is timed."""
+        """Call the timed program."""
         if self._updating:
             self._entry.update(arguments)
         else:
             self._program(*arguments)
 
     def run(self, arguments: Sequence[Any]) -> Run:
-        """Call once; the device's clock is laid so that its last event ends with the call."""
+        """Call once; shift the device's clock so that its last event ends with the call."""
         begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
         self.call(arguments)
         end = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
@@ -70,12 +70,12 @@ class TimedOpenCL:
         return Run(begin, end, launches, np.zeros(len(self.copies), np.int64))
 
     def limits(self, again: bool = False) -> Limits:
-        """Return what the device can do at most: as it tells, and as is measured."""
+        """Return the peak rates of the device, reported and measured."""
         return limits_of(self.device, again)
 
 
 def limits_of(device: Device, again: bool = False) -> Limits:
-    """Return the limits of a device as its Machine has them."""
+    """Return the limits of a device according to its Machine."""
     machine: Machine = machine_of(device, described_machine())
     if not device.is_cpu:
         machine = replace(machine, **measured(device, again))
@@ -93,7 +93,7 @@ def limits_of(device: Device, again: bool = False) -> Limits:
 
 
 def _copies(steps: Sequence[Step]) -> Iterator[Kernel]:
-    """Yield what a schedule copies between its kernels, each size once."""
+    """Yield a kernel for each distinct size of copies in a schedule."""
     found: dict[str, Kernel] = {}
     for step in _all(steps):
         if step["do"] == "copy":
@@ -106,7 +106,7 @@ def _copies(steps: Sequence[Step]) -> Iterator[Kernel]:
 
 
 def _all(steps: Sequence[Step]) -> Iterator[Step]:
-    """Yield every step, those of loops and branches too."""
+    """Yield every step, including those nested in loops and branches."""
     for step in steps:
         yield step
         for inner in ("body", "test", "then", "else"):

@@ -1,7 +1,7 @@
-"""The steps of a host's schedule, translated once into Python closures that run them.
+"""Translation of a host schedule's steps into Python closures, once when a program is loaded.
 
-`stepwell.core.host_schedule` says what a schedule is. Each launch has a kernel object of its own:
-what is the same in every call, numbers and weights, is set when the program is loaded.
+`stepwell.core.host_schedule` defines schedules. Each launch has its own kernel object: arguments
+that are the same in every call, numbers and weights, are set when the program is loaded.
 """
 
 from __future__ import annotations
@@ -25,44 +25,44 @@ from stepwell.runtime.opencl.device import Device, OpenCLError
 Variables: TypeAlias = dict[str, Any]
 Value: TypeAlias = Callable[[Variables], Any]
 Place: TypeAlias = tuple[Any, int]
-"""A buffer of the device and how many bytes to skip."""
+"""A buffer of the device and an offset in bytes."""
 
 LINE = 64
-"""Bytes of the smallest buffer: OpenCL has none of 0."""
+"""Size of the smallest buffer, in bytes: OpenCL has no empty buffers."""
 _FAULT = np.dtype({"names": ["number", "values"], "formats": ["i4", "(2,)i8"], "offsets": [0, 8]})
-"""Where the device notes the guard that has failed: `struct sw_fault`."""
+"""The layout of `struct sw_fault`, in which the device records a failed guard."""
 _MOST = 1 << 127
 _WHOLE = ("input", "output", "constant", "arena")
-"""What buffers are called that are handed to a program from their first byte on."""
+"""Prefixes of the names of buffers whose offset is 0."""
 
 
 class Noted(NamedTuple):
-    """A launch or copy of a call that is timed: the kernel that it is a part of, and its event."""
+    """A launch or copy of a timed call: the name of its kernel, and its event."""
 
     name: str
-    """Of the kernel, or `copy_name`."""
+    """The name of the kernel, or `copy_name`."""
     event: Any
 
 
 @dataclass
 class Call:
-    """What one call knows: its variables, and the memory behind each name."""
+    """The state of one call: its variables, and the memory of each name."""
 
     variables: Variables
     memory: dict[str, Place]
     scratch: list[tuple[Any, int]] = field(default_factory=list[tuple[Any, int]])
-    """Buffers that are given back when all is enqueued, and how many bytes each was asked for."""
+    """Buffers to release when all steps are enqueued, with the bytes requested for each."""
     waits: bool = False
-    """Whether the device reads memory that the caller may change when the call has returned."""
+    """Whether the call must wait, as the device reads memory that the caller may change."""
     noted: list[Noted] = field(default_factory=list[Noted])
-    """Where the call is timed."""
+    """The launches and copies of a timed call."""
 
 
 COPY = "copy"
 
 
 def copy_name(bytes: Tree) -> str:
-    """Return what a copy is called, whose size may be known only in a call.
+    """Return the name of a copy; if its size is not static, the name does not contain it.
 
     >>> copy_name(4096), copy_name(["*", 4, "d0"])
     ('copy of 4,096 bytes', 'copy')
@@ -74,7 +74,7 @@ Action: TypeAlias = Callable[[Call], None]
 
 
 class Failed(Exception):
-    """A guard has failed on the host."""
+    """A guard or a callback has failed."""
 
     def __init__(self, number: int, values: Sequence[int]) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class Failed(Exception):
 
 
 def check_guards(device: Device, queue: Any, call: Call) -> None:
-    """Raise where a guard has failed on the device."""
+    """Raise `Failed` if a guard has failed on the device."""
     if "fault" in call.memory:
         found = np.zeros(1, _FAULT)
         device.cl.enqueue_copy(queue, found, call.memory["fault"][0])
@@ -112,14 +112,14 @@ def valued(tree: Tree) -> Value:
 
 
 def _bounded(number: Any) -> Any:
-    """Return a number of at most the bits of a product, which it has until it is wrapped."""
+    """Return ``number`` if it fits 128 bits, those of a product before wrapping, else raise."""
     if -_MOST < number < _MOST or isinstance(number, float):
         return number
     raise OverflowError("a number has more than 128 bits")
 
 
 class Planned(NamedTuple):
-    """A launch of which only the buffers differ from call to call: which argument is which."""
+    """A launch of which only buffers differ between calls: argument numbers and buffer indices."""
 
     kernel: Any
     places: tuple[tuple[int, int], ...]
@@ -129,7 +129,7 @@ class Planned(NamedTuple):
 
 
 class _OnHost(NamedTuple):
-    """An array on the host: where it is on the device, its strides in elements, its bytes."""
+    """A host copy of an array: its place on the device, strides in elements, and bytes."""
 
     place: Place
     strides: list[int]
@@ -137,7 +137,7 @@ class _OnHost(NamedTuple):
 
 
 class Translator:
-    """Turns the steps of a schedule into closures."""
+    """Translates the steps of a schedule into closures."""
 
     def __init__(
         self, device: Device, made: Build, queue: Any, constants: Mapping[str, Place], timed: bool
@@ -151,13 +151,13 @@ class Translator:
 
     @cached_property
     def enqueue(self) -> Callable[..., None]:
-        """What enqueues a kernel over a range, and waits for nothing."""
+        """The function that enqueues a kernel over a range, without waiting."""
         return partial(self.cl.enqueue_nd_range_kernel, self.queue)
 
     def plan(self, steps: Sequence[Step], names: Sequence[str]) -> list[Planned] | None:
-        """Return the launches of a program that is nothing else, all of it known when it is loaded.
+        """Return the launches of a program of static launches alone, None for other programs.
 
-        names : of the buffers that a call has
+        names : the names of a call's buffers
         """
         plan: list[Planned] = []
         for step in steps:
@@ -173,7 +173,7 @@ class Translator:
         return plan
 
     def block(self, steps: Sequence[Step]) -> Action:
-        """Return what runs ``steps`` in order."""
+        """Return the closure that runs ``steps`` in order."""
         actions = [self._ACTIONS[step["do"]](self, step) for step in steps]
 
         def run(call: Call) -> None:
@@ -232,12 +232,12 @@ class Translator:
         return run
 
     def _callback(self, step: Step) -> Action:
-        """Call a Python function, the arrays being copied to the host and back."""
+        """Return the closure that calls a Python function, on host copies of its arrays."""
         name, number, count = step["function"], step["number"], len(step["inputs"])
         arrays = [self._array(each) for each in (*step["inputs"], *step["outputs"])]
 
         def run(call: Call) -> None:
-            check_guards(self.device, self.queue, call)  # nothing is called after what has failed
+            check_guards(self.device, self.queue, call)  # no callback runs after a failed guard
             found = [array(call) for array in arrays]
             strides = [n for each in found for n in each.strides]
             if serve(name, [each.bytes.ctypes.data for each in found], strides):
@@ -250,7 +250,7 @@ class Translator:
         return run
 
     def _array(self, array: Step) -> Callable[[Call], _OnHost]:
-        """Return what copies an array to the host, with what lies between its elements."""
+        """Return the closure that copies an array to the host, with the gaps of its strides."""
         place, size = self._place(array["place"]), DTYPES[array["dtype"]].bytes
         sizes = [valued(tree) for tree in array["sizes"]]
         strides = [valued(tree) for tree in array["strides"]]
@@ -279,7 +279,7 @@ class Translator:
         return run
 
     def _kernel(self, name: str, arguments: Sequence[Step]) -> Any:
-        """Return a kernel of the program, which takes as many arguments as it is given."""
+        """Return a kernel of the program, after a check of its number of arguments."""
         count = sum(2 if "buffer" in each else 1 for each in arguments)
         try:
             kernel = self.cl.Kernel(self.made.program, name)
@@ -298,7 +298,7 @@ class Translator:
         pointers, settings = self._arguments(kernel, step["arguments"])
         set_arg, enqueue = kernel.set_arg, self._enqueuing(kernel, step["of"] or COPY)
         items, lanes = step["items"], self.device.lanes(step)
-        if isinstance(items, int) and not settings:  # as all are where sizes are known
+        if isinstance(items, int) and not settings:  # the case of all launches of static sizes
             ranges = self._ranges(items, lanes)
 
             def launch(call: Call) -> None:
@@ -325,9 +325,9 @@ class Translator:
         return run
 
     def _ranges(self, items: int, lanes: int) -> list[tuple[Any, ...]]:
-        """Return the global size, local size and offset of each launch of so many work items.
+        """Return global size, local size and offset of the launches of ``items`` work items.
 
-        lanes : so many for each of ``items``, where these are groups
+        lanes : the work items of each of ``items``, if these are groups
         """
         if items <= 0:
             return []
@@ -339,7 +339,7 @@ class Translator:
         ]
 
     def _enqueuing(self, kernel: Any, name: str) -> Callable[..., None]:
-        """Return what enqueues a kernel over a range; it waits for nothing."""
+        """Return the closure that enqueues a kernel over a range, without waiting."""
         enqueue, queue = self.cl.enqueue_nd_range_kernel, self.queue
         if self.timed:
 
@@ -357,9 +357,7 @@ class Translator:
     def _arguments(
         self, kernel: Any, arguments: Sequence[Step]
     ) -> tuple[list[tuple[int, str]], list[Action]]:
-        """Set what is the same in every call; return buffers by their numbers, and what sets the
-        rest.
-        """
+        """Set constant arguments; return buffers by argument number, and closures for the rest."""
         pointers: list[tuple[int, str]] = []
         settings: list[Action] = []
         number = 0
@@ -381,7 +379,7 @@ class Translator:
         return pointers, settings
 
     def _number(self, kernel: Any, number: int, argument: Step) -> list[Action]:
-        """Set a number, or return what does so in each call."""
+        """Set a constant number, or return the closure that sets a variable one in each call."""
         value, type = valued(argument["value"]), DTYPES[argument["dtype"]].numpy.type
         if not isinstance(argument["value"], str | list | tuple):
             kernel.set_arg(number, type(argument["value"]))
