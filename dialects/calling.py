@@ -1,7 +1,7 @@
 """Call an entry function of a module of any floor, arrays in and arrays out.
 
-Above `bufferize` a function takes tensors and returns them. Below it, it takes its inputs, its
-constants, buffers for its outputs and an arena, as `kernel.role` says; this module makes them.
+Above `bufferize` a function takes and returns tensors; below it, inputs, constants, buffers for
+outputs and an arena, as `kernel.role` declares, which this module allocates.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ ROLE = "kernel.role"
 RESOURCE = "nd.resource"
 MADE = "kernel.computed_constant"
 INTO = "nd.into"
-"""On a result: the number of the argument whose memory it may take, its own type being that."""
+"""Attribute of a result: the number of an argument of its type whose memory it may reuse."""
 
 
 def call(interpreter: Interpreter, entry: str, inputs: Sequence[Array]) -> tuple[Array, ...]:
     """Call ``@entry`` with its inputs; return its results.
 
-    Below `nd` integers are signless: a result that was unsigned comes back as signed.
-    Weights are taken from ``interpreter.resources`` by name; those that ``@entry.constants`` makes
-    are made first.
+    Below `nd` integers are signless: a result that was unsigned is returned as signed.
+    Weights are taken from ``interpreter.resources`` by name; those that ``@entry.constants``
+    computes are computed first.
     """
     function = SymbolTable.lookup_symbol(interpreter.module, entry)
     if not isinstance(function, func.FuncOp):
@@ -57,7 +57,7 @@ def call(interpreter: Interpreter, entry: str, inputs: Sequence[Array]) -> tuple
 
 
 def _made(interpreter: Interpreter, entry: str, function: func.FuncOp) -> Mapping[str, Array]:
-    """Return the weights that the program makes of the given ones."""
+    """Return the weights that the program computes from given ones."""
     attributes = [attributes_of(function, i) for i in range(len(function.args))]
     wanted = [(a[RESOURCE], a[MADE]) for a in attributes if MADE in a]
     if not wanted:
@@ -71,7 +71,7 @@ def _made(interpreter: Interpreter, entry: str, function: func.FuncOp) -> Mappin
 
 
 def attributes_of(function: func.FuncOp, argument: int) -> Mapping[str, Attribute]:
-    """Return what is noted of an argument of ``function``."""
+    """Return the attributes of an argument of ``function``."""
     all = function.arg_attrs
     return all.data[argument].data if all is not None else DictionaryAttr({}).data
 
@@ -86,7 +86,7 @@ def _resource(
 
 
 def _signless(value: Value, type: Attribute) -> Value:
-    """Reinterpret unsigned input where the function takes signless integers."""
+    """Reinterpret unsigned input as signed if the function takes signless integers."""
     element = element_of(type)
     if not isinstance(type, TensorType | MemRefType):
         return value
@@ -152,7 +152,7 @@ def _arena_bytes(
 
 
 def _garbage(shape: Sequence[int], kind: np.dtype[Any]) -> Array:
-    """Return an output buffer of bytes that show when nobody writes them."""
+    """Return an output buffer of bytes that reveal elements that were not written."""
     size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
     if kind.kind == "b":
         return np.ones(shape, kind)
@@ -160,7 +160,7 @@ def _garbage(shape: Sequence[int], kind: np.dtype[Any]) -> Array:
 
 
 def random_inputs(function: func.FuncOp, size: int, random: np.random.Generator) -> list[Array]:
-    """Return inputs for a function on tensors, which are no weights; every `?` is ``size`` long."""
+    """Return random tensor arguments except weights; every `?` is ``size``."""
     inputs: list[Array] = []
     for i, argument in enumerate(function.args):
         if RESOURCE in attributes_of(function, i):

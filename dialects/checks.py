@@ -1,9 +1,9 @@
-"""Checks of sizes as the attribute ``nd.checks`` of a function, and the check of a call.
+"""Checks of sizes as the attribute ``nd.checks`` of a function, and their evaluation in a call.
 
     nd.checks = [{holds = ["==", "d0", "d1"], words = ["%x has size ", ", %y has size ", ""],
                   values = ["d0", "d1"], at = "model.mlir:3:8"}]
 
-A list is a tree of `core.host_schedule`; its conditions are those of `core.checks.Check`.
+A list is a tree of `core.host_schedule`; a check has the fields of `core.checks.Check`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CHECKS = "nd.checks"
 
 
 def write_checks(function: func.FuncOp, checks: Sequence[Check]) -> None:
-    """Note checks as an attribute of ``function``; no attribute where there are none."""
+    """Set checks as an attribute of ``function``; no attribute if there are none."""
     function.attributes.pop(CHECKS, None)
     if checks:
         function.attributes[CHECKS] = ArrayAttr(
@@ -52,7 +52,7 @@ def write_checks(function: func.FuncOp, checks: Sequence[Check]) -> None:
 
 
 def read_checks(function: Operation) -> tuple[Check, ...]:
-    """Return the checks noted in ``function``; `CompileError` where the attribute is malformed."""
+    """Return the checks of ``function``; `CompileError` if the attribute is malformed."""
     given = function.attributes.get(CHECKS)
     if given is None:
         return ()
@@ -105,7 +105,7 @@ def _tree(given: Attribute, dims: set[str]) -> Tree:
 
 
 def _inputs(function: Operation) -> list[tuple[int, Sequence[int]]]:
-    """Return number and shape of each argument that a caller gives."""
+    """Return number and shape of each argument that the caller passes."""
     assert isinstance(function, func.FuncOp)
     attributes = function.arg_attrs.data if function.arg_attrs is not None else ()
     found: list[tuple[int, Sequence[int]]] = []
@@ -122,14 +122,14 @@ def _count(function: Operation) -> int:
 
 
 def check_call(function: Operation, arguments: Sequence[Any]) -> None:
-    """Raise ValueError where the sizes of ``arguments`` are not what ``function`` wants."""
+    """Raise ValueError if the sizes of ``arguments`` violate the conditions of ``function``."""
     if not isinstance(function, func.FuncOp):
         return
     checks: Sequence[Check] = ()
     if CHECKS in function.attributes:
         checks = read_checks(function)
     elif not any(op.name.startswith(_LOWER) for op in function.walk()):
-        with suppress(CompileError):  # NumPy finds what is not known before
+        with suppress(CompileError):  # unknown sizes are left to NumPy's errors
             sizing = sizing_of(function)
             checks = sizing.finished() if sizing is not None else ()
     if not checks:
@@ -144,4 +144,4 @@ def check_call(function: Operation, arguments: Sequence[Any]) -> None:
 
 
 _LOWER = ("linalg.", "tensor.", "scf.", "memref.", "kernel.")
-"""Ops of the floors below the graph, which state their sizes otherwise."""
+"""Ops of the floors below the graph, whose sizes are checked in other ways."""

@@ -1,4 +1,4 @@
-"""xDSL's parser, with what MLIR reads and it does not: parts of locations, resources and maps."""
+"""xDSL's parser with additions that MLIR reads: parts of locations, resources and maps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CompletedParser(Parser):
         return self.parse_identifier(" for resource handle")
 
     def parse_affine_map_of_ssa_ids(self) -> tuple[AffineMap, Sequence[SSAValue[IndexType]]]:
-        """Parse as xDSL does; values are dimensions: symbols are only what `symbol` is said of."""
+        """Parse as xDSL does, but values are dimensions; only `symbol(...)` makes symbols."""
         map, operands = super().parse_affine_map_of_ssa_ids()
         count = map.num_dims + map.num_symbols
         dims = [AffineExpr.dimension(k) for k in range(count)]
@@ -40,7 +40,7 @@ class CompletedParser(Parser):
 
 
 def as_text(found: BytesAttr) -> Attribute:
-    r"""Return a string that was written with escapes as one; bytes where it is no text.
+    r"""Return an escaped string literal as a string; as bytes if it is not valid UTF-8.
 
     >>> as_text(BytesAttr(b"\xc3\xbc")) == StringAttr("ü"), as_text(BytesAttr(b"\xff"))
     (True, BytesAttr(data=b'\xff'))
@@ -52,7 +52,7 @@ def as_text(found: BytesAttr) -> Attribute:
 
 
 def end_implicitly(op: Operation) -> None:
-    """Append what an op in custom form leaves out: what nobody knows is not taken for its end."""
+    """Append the implicit terminator of an op in custom form, also after an unregistered op."""
     for trait in op.get_traits_of_type(SingleBlockImplicitTerminator):
         for region in op.regions:
             for block in region.blocks:

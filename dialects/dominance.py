@@ -1,4 +1,4 @@
-"""Which blocks of a region dominate which, as a tree: in time that grows with the edges.
+"""The dominator tree of a region's blocks.
 
 The algorithm is that of Cooper, Harvey and Kennedy, "A simple, fast dominance algorithm".
 """
@@ -11,7 +11,7 @@ from xdsl.ir import Block, Region
 
 
 def dominators(region: Region) -> tuple[dict[Block, list[Block]], list[Block]]:
-    """Return the children of each block in the tree of dominators, and who is never reached."""
+    """Return each block's children in the dominator tree, and the unreachable blocks."""
     blocks = list(region.blocks)
     order = _postorder(blocks[0])
     number = {block: k for k, block in enumerate(order)}
@@ -38,13 +38,13 @@ def dominators(region: Region) -> tuple[dict[Block, list[Block]], list[Block]]:
 
 
 def _successors(block: Block) -> Sequence[Block]:
-    """Return where a block goes on, within its region."""
+    """Return the successors of a block within its region."""
     after = block.last_op.successors if block.last_op is not None else ()
     return [each for each in after if each.parent is block.parent]
 
 
 def _postorder(entry: Block) -> list[Block]:
-    """Return the blocks that are reached, each after all that are first reached through it."""
+    """Return the reachable blocks in postorder."""
     order: list[Block] = []
     seen = {entry}
     waiting = [(entry, iter(_successors(entry)))]
@@ -64,7 +64,7 @@ def _postorder(entry: Block) -> list[Block]:
 def _meeting(
     one: Block, other: Block, above: dict[Block, Block], number: dict[Block, int]
 ) -> Block:
-    """Return the closest block that dominates both."""
+    """Return the closest common dominator."""
     while one is not other:
         while number[one] < number[other]:
             one = above[one]

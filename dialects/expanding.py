@@ -1,4 +1,4 @@
-"""Put what a composite op stands for in its place."""
+"""Replace composite ops by their decompositions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stepwell.dialects.types import UNKNOWN, place_of
 
 
 def expand(op: Operation) -> Operation | None:
-    """Replace ``op`` by what it decomposes into; return the first op of that, or what follows."""
+    """Replace ``op`` by its decomposition; return the first op of that, or the op after it."""
     before = op.prev_op
     results = decomposition[type(op)](Builder(InsertPoint.before(op)), op)
     if [v.type for v in results] != list(op.result_types):

@@ -1,15 +1,15 @@
-"""What Python and xDSL say of a mistake, in words for whoever wrote the text."""
+"""Translate error messages of Python and xDSL for the author of the text."""
 
 from __future__ import annotations
 
 from xdsl.utils.exceptions import DiagnosticException
 
 _SPEAKING = (DiagnosticException, ValueError, NotImplementedError)
-"""Kinds of exceptions whose message is about the text, and not about Python's objects."""
+"""Exceptions whose messages are about the text rather than about Python objects."""
 
 
 def in_words(error: BaseException) -> str:
-    """Return what is wrong, in one line.
+    """Return a description of an error, in one line.
 
     >>> in_words(OverflowError("int too big to convert"))
     'a number is too large for its type'
@@ -38,7 +38,7 @@ def in_words(error: BaseException) -> str:
 
 
 def sentence(message: str) -> str:
-    """Return xDSL's message in our form: one line, lower case first, no full stop."""
+    """Return xDSL's message in our style: one line, lower case first, no full stop."""
     line = " ".join(message.split()).rstrip(".!")
     first, rest = line[:1], line[1:]
     return line if rest[:1].isupper() else first.lower() + rest

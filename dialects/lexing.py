@@ -1,4 +1,4 @@
-"""A lexer as xDSL's, quicker: one match for each of the tokens that most of a text consists of."""
+"""A faster lexer than xDSL's: one regular-expression match for each of the common tokens."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _KINDS = (MLIRTokenKind.EOF, MLIRTokenKind.BARE_IDENT, MLIRTokenKind.PERCENT_IDE
 
 
 class QuickLexer(MLIRLexer):
-    """Lexes what is common itself and leaves all else, mistakes too, to xDSL's lexer."""
+    """Lexes common tokens itself and delegates all others, errors included, to xDSL's lexer."""
 
-    # xDSL's own takes exponential time over a quotation mark that is never closed
+    # xDSL's own pattern takes exponential time for an unclosed quotation mark
     _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
     def lex(self) -> MLIRToken:

@@ -1,4 +1,4 @@
-"""Print IR: as text for files and tools, with large constants left out where asked."""
+"""Print IR: as text for files and tools, optionally without large constants."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _PLAIN = re.compile(rb"[ !#-\[\]-~]*+")
 
 
 _LONG = 64
-"""Elements of a list that is worth it."""
+"""Minimum elements of a list that is printed at once."""
 
 
 def _is_wide(type: Attribute) -> bool:
-    """Whether numbers of a type are printed as such: those of one bit are words."""
+    """Whether numbers of a type print as digits: those of one bit print as words."""
     return isinstance(type, IndexType) or (isinstance(type, IntegerType) and type.width.data > 1)
 
 
 PRINTERS: dict[str, Callable[[Any, Printer], None]] = {}
-"""Custom syntax, by the op's name, which xDSL's own printer does not print, or not as MLIR does."""
+"""Printers of custom syntax, by op name, for ops that xDSL prints differently or not at all."""
 
 
 class ElidingPrinter(Printer):
-    """xDSL's printer; a dense constant of more than ``elide`` elements is only named."""
+    """xDSL's printer; a dense constant of more than ``elide`` elements is replaced by its name."""
 
     elide: int | None = None
 
@@ -52,21 +52,21 @@ class ElidingPrinter(Printer):
         self.used: set[tuple[str, str]] = set()
 
     def print_bytes_literal(self, bytestring: bytes) -> None:
-        """Print as xDSL does, what needs no escapes at once."""
+        """Print as xDSL does, but at once if no character needs an escape."""
         if _PLAIN.fullmatch(bytestring) is None:
             super().print_bytes_literal(bytestring)
         else:
             self.print_string(f'"{bytestring.decode("ascii")}"')
 
     def print_op(self, op: Operation) -> None:
-        """Print as xDSL does, ops of `PRINTERS` in their own form; `CompileError` if it fails."""
+        """Print as xDSL does, ops of `PRINTERS` in their own syntax; `CompileError` on failure."""
         outside = self.print_generic_format
         self.print_generic_format = self._all_generic or op.name in IN_GENERIC_FORM
         try:
             self._print_one(op)
         except (CompileError, RecursionError, MemoryError, OSError):
             raise
-        except Exception as error:  # a printer that stumbles has met what it did not think of
+        except Exception as error:  # a printer failed on an op that it does not handle
             said = f"'{op.name}' cannot be printed: {in_words(error)}"
             raise CompileError(Diagnostic("error", said, place_of(op))) from error
         self.print_generic_format = outside
@@ -84,7 +84,7 @@ class ElidingPrinter(Printer):
             self.print_attribute(op.location)
 
     def print_op_with_default_format(self, op: Operation) -> None:
-        """Print the generic form as xDSL does, with MLIR's names of properties."""
+        """Print the generic form as xDSL does, but with MLIR's names of properties."""
         respelled = RESPELLED.get(op.name)
         if respelled is None:
             super().print_op_with_default_format(op)
@@ -97,12 +97,12 @@ class ElidingPrinter(Printer):
             op.properties, op.attributes = kept
 
     def print_resource_handle(self, dialect: str, handle: str) -> None:
-        """Print the name of a resource, which is then told at the end."""
+        """Print the name of a resource, whose contents are printed at the end."""
         self.used.add((dialect, handle))
         self.print_string(key_of(handle))
 
     def print_float(self, value: float, type: Any) -> None:
-        """Print as xDSL does; of types that it cannot pack, all digits that the number has."""
+        """Print as xDSL does; for types that it cannot pack, print all digits of the number."""
         if not isinstance(type, UNSUPPORTED_FLOATS):
             super().print_float(value, type)
             return
@@ -124,7 +124,7 @@ class ElidingPrinter(Printer):
         super().print_attribute(attribute)
 
     def _print_long_list(self, attribute: ArrayAttr[Attribute]) -> bool:
-        """Print a list of integers of one type at once; return whether it is that."""
+        """Print a list of integers of one type at once; return False for other lists."""
         if len(attribute.data) < _LONG:
             return False
         first = attribute.data[0]
@@ -146,8 +146,8 @@ def text_of(
     """Return the text of ``op``, ending in a newline.
 
     generic : every op in generic form
-    locations : with a ``loc(...)`` behind every op
-    elide : the most elements a constant may have and still be printed; None prints all
+    locations : with a ``loc(...)`` after every op
+    elide : the maximum elements of a printed constant; None prints all
     """
     stream = io.StringIO()
     printer = ElidingPrinter(stream, print_generic_format=generic, print_debuginfo=locations)

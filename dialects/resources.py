@@ -1,7 +1,7 @@
-"""Blobs that a module's text keeps beside the module: ``{-# dialect_resources: ... #-}``.
+"""Blobs stored with a module's text: ``{-# dialect_resources: ... #-}``.
 
-xDSL keeps them in its builtin dialect, one table for all modules of a process, in which the blob
-of a second module gets another name; here each module has its own.
+xDSL keeps them in its builtin dialect, in one table for all modules of a process, and renames a
+blob of a second module with the same key; here each module has its own table.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
 Resources = Mapping[tuple[str, str], str]
-"""Blobs, as hex digits behind ``0x``, by dialect and key."""
+"""Blobs, as hex digits after ``0x``, by dialect and key."""
 
 _WORD = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
 _OF: WeakKeyDictionary[Operation, Resources] = WeakKeyDictionary()
 
 
 def keep_resources(module: Operation, resources: Resources) -> None:
-    """Note what stood beside the text of ``module``."""
+    """Store the resources in the text of ``module``."""
     if resources:
         _OF[module] = resources
 
 
 def resources_of(module: Operation) -> Resources:
-    """Return what stood beside the text of ``module``."""
+    """Return the resources in the text of ``module``."""
     return _OF.get(module, {})
 
 
 def key_of(name: str) -> str:
-    r"""Return a resource's name as it is written: in quotes where it is no plain word.
+    r"""Return a resource's name in syntax: quoted unless it is a plain word.
 
     >>> print(key_of("w_0.weight"), key_of("layer/0 \"a\""))
     w_0.weight "layer/0 \22a\22"
@@ -41,7 +41,7 @@ def key_of(name: str) -> str:
 
 
 def metadata(resources: Resources, used: Iterable[tuple[str, str]]) -> str:
-    """Return the text of the resources that are used, empty where there are none.
+    """Return the text of the used resources, "" if there are none.
 
     >>> print(metadata({("builtin", "a"): "0x0400"}, [("builtin", "a"), ("builtin", "b")]))
     <BLANKLINE>

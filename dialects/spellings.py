@@ -1,6 +1,6 @@
-"""Ops that xDSL spells in other words than MLIR does.
+"""Ops whose spelling in xDSL differs from MLIR's.
 
-They are respelled in the text that Stepwell reads and prints; xDSL's classes stay as they are.
+Text that Stepwell reads and prints has MLIR's spelling; xDSL's classes are unchanged.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ Attributes = dict[str, Attribute]
 
 @dataclass(frozen=True)
 class Respelled:
-    """How the generic form of an op names what xDSL's class names otherwise."""
+    """The differences between the generic form of an op in MLIR and in xDSL."""
 
     names: Mapping[str, str] = field(default_factory=dict[str, str])
-    """xDSL's names of properties, and MLIR's."""
+    """MLIR's name of each renamed property, by xDSL's name."""
     discardable: tuple[str, ...] = ()
-    """Properties that MLIR has among the attributes; as properties it would drop them."""
+    """Properties that are discardable attributes in MLIR, which would drop them as properties."""
 
     def as_mlir(self, properties: Attributes, attributes: Attributes) -> tuple[Attributes, ...]:
-        """Return properties and attributes as MLIR has them.
+        """Return properties and attributes in MLIR's form.
 
         >>> from xdsl.dialects.builtin import UnitAttr
         >>> Respelled({"global_attr": "global"}).as_mlir({"global_attr": UnitAttr()}, {})
@@ -44,4 +44,4 @@ RESPELLED = {
     "ml_program.global_load_const": Respelled(names={"global_attr": "global"}),
 }
 IN_GENERIC_FORM = frozenset({"air.herd"})
-"""Ops whose custom form, as xDSL prints it, it cannot read again."""
+"""Ops whose custom form xDSL prints in a way that it cannot read."""

@@ -1,4 +1,4 @@
-"""Give a class of ops one more trait, and no other class."""
+"""Add a trait to one class of ops only."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from xdsl.traits import OpTrait
 
 
 def give_trait(op: type[Operation], trait: OpTrait) -> None:
-    """Add a trait to ``op`` alone: `OpTraits.add_trait` changes classes that share the traits too.
+    """Add a trait to ``op`` alone: `OpTraits.add_trait` affects all classes that share the object.
 
-    Those of arith.remui are those of an interface, and so of every op that has it.
+    The traits of arith.remui, for example, are those of an interface, shared by all its ops.
     """
     known = op.traits.traits
     op.traits = OpTraits(lambda: (*known, trait))

@@ -1,4 +1,4 @@
-"""Reading and writing types, locations and constant arrays of IR values."""
+"""Read and create types, locations and constant arrays of IR values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from stepwell.core.dtypes import DTYPES, DType
 
 UNKNOWN = UnknownLoc()
 UNSUPPORTED_FLOATS = (Float80Type, Float128Type)
-"""Floats wider than Python's: xDSL names the types but packs none of their numbers."""
+"""Floats wider than Python's: xDSL has the types but cannot pack their numbers."""
 
 _FLOATS: dict[type[Attribute], str] = {
     Float64Type: "f64",
@@ -62,7 +62,7 @@ def tensor_type(value: SSAValue) -> TensorType[Attribute]:
 
 
 def dtype(element: Attribute) -> DType:
-    """Return the dtype of an element type; KeyError where it is none of ours."""
+    """Return the dtype of an element type; KeyError if it is not supported."""
     if isinstance(element, IntegerType):
         prefix = "ui" if element.signedness.data == Signedness.UNSIGNED else "i"
         return DTYPES[f"{prefix}{element.width.data}"]
@@ -97,7 +97,7 @@ def array(attribute: DenseIntOrFPElementsAttr) -> NDArray[Any]:
 
 
 def fuse_locations(locations: Iterable[LocationAttr]) -> LocationAttr:
-    """Return the set union of locations, in order of first mention; unknown ones add nothing."""
+    """Return the union of locations, in order of first mention; unknown ones are dropped."""
     found: dict[LocationAttr, None] = {}
     for location in locations:
         parts = location.locations if isinstance(location, FusedLoc) else (location,)
@@ -109,15 +109,15 @@ def fuse_locations(locations: Iterable[LocationAttr]) -> LocationAttr:
 
 
 def computed_again(location: LocationAttr) -> LocationAttr:
-    """Return the location of an op that computes again what another one at ``location`` does.
+    """Return the location of an op that recomputes the result of another at ``location``.
 
-    Such ops are never merged: what they compute is made again to be kept no longer than needed.
+    CSE never merges such ops: recomputation shortens the live range of a value.
     """
     return NameLoc(_AGAIN, location)
 
 
 def times_again(location: LocationAttr) -> int:
-    """Return how often an op was to be computed again (`computed_again`)."""
+    """Return how many times an op was marked as a recomputation (`computed_again`)."""
     if isinstance(location, NameLoc) and location.desc == _AGAIN:
         return 1 + times_again(location.location)  # pyright: ignore
     if isinstance(location, FusedLoc):
@@ -129,7 +129,7 @@ _AGAIN = StringAttr("computed again")
 
 
 def locate(root: Operation, location: LocationAttr) -> Operation:
-    """Say of ``root`` and of whatever in it says nothing that it came from ``location``."""
+    """Set the location of ``root`` and of all ops in it that have none."""
     for op in root.walk():
         if op.location == UNKNOWN:
             op.location = location
@@ -150,7 +150,7 @@ def places(location: LocationAttr) -> tuple[Place, ...]:
 
 
 def place_of(op: Operation) -> Place | None:
-    """Return the first known source position of ``op`` or of an op around it."""
+    """Return the first known source position of ``op`` or of an enclosing op."""
     at: Operation | None = op
     while at is not None:
         if found := places(at.location):
@@ -160,5 +160,5 @@ def place_of(op: Operation) -> Place | None:
 
 
 def called(value: SSAValue) -> str:
-    """Return what a message calls a value: its name, or its type where it has none."""
+    """Return the name of a value in messages, or its type if it has no name."""
     return f"%{value.name_hint}" if value.name_hint else str(value.type)

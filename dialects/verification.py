@@ -1,4 +1,4 @@
-"""Check a module: every op's constraints, and that values are defined before they are used."""
+"""Verify a module: every op's constraints, and that definitions dominate uses."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from stepwell.dialects.upstream.unchanged import unchanged
 from stepwell.dialects.upstream.verifiers import check, check_counts
 
 _GRAPHS = frozenset({"builtin.module", "hw.module", "test.op", "test.graph_region"})
-"""Ops whose regions are graphs, as far as xDSL knows them; those it does not know may be too."""
+"""Ops whose regions are graph regions, known to xDSL; unregistered ops may have some too."""
 
 
 def verify(module: ModuleOp) -> None:
-    """Raise `CompileError` at the first op that breaks a constraint or uses a value too early."""
+    """Raise `CompileError` at the first op that violates a constraint or dominance."""
     with unchanged():
         _verify_op(module)
         for region in module.regions:
@@ -37,7 +37,7 @@ def _verify_op(op: Operation) -> None:
         _fail(op, f"'{op.name}': {_first_line(error)}")
     except (RecursionError, MemoryError):
         raise
-    except Exception as error:  # a verifier that stumbles has found what it did not think of
+    except Exception as error:  # a verifier failed on an op that it does not handle
         raise CompileError(
             Diagnostic("error", f"'{op.name}': {in_words(error)}", place_of(op))
         ) from error
@@ -53,7 +53,7 @@ def _fail(op: Operation, message: str) -> NoReturn:
 
 
 def _is_graph(op: Operation) -> bool:
-    """Whether values may be used before they are defined, in regions of ``op`` of one block."""
+    """Whether uses may precede definitions in regions of ``op`` of one block."""
     return isinstance(op, UnregisteredOp) or op.name in _GRAPHS
 
 
@@ -78,7 +78,7 @@ def _verify_region(region: Region, visible: set[SSAValue], graph: bool = False) 
             waiting += reversed(children[at])
         else:
             visible.difference_update(at)
-    if unreached:  # where nothing ever comes, all is defined
+    if unreached:  # in unreachable blocks every value counts as defined
         anything = {
             v for b in region.blocks for v in (*b.args, *(v for op in b.ops for v in op.results))
         }
@@ -87,14 +87,14 @@ def _verify_region(region: Region, visible: set[SSAValue], graph: bool = False) 
 
 
 def _check_entry(region: Region, first: Block) -> None:
-    """Refuse a branch to the block that a region begins with: it has its values from outside."""
+    """Refuse a branch to the entry block of a region, whose arguments come from outside."""
     for block in region.blocks:
         if block.last_op is not None and first in block.last_op.successors:
             _fail(block.last_op, f"'{block.last_op.name}' goes to the first block of its region")
 
 
 def _verify_block(block: Block, visible: set[SSAValue]) -> list[SSAValue]:
-    """Verify a block in which the values ``visible`` may be used; return those it adds to them."""
+    """Verify a block in which the values ``visible`` are defined; return those it adds to them."""
     added: list[SSAValue] = list(block.args)
     visible.update(added)
     for op in block.ops:

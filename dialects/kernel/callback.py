@@ -1,4 +1,4 @@
-"""kernel.callback: what nd.callback becomes, on the host."""
+"""kernel.callback: the lowered form of nd.callback, on the host."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from stepwell.dialects.upstream.effects import EndsCall
 
 
 class CallbackEffects(EndsCall):
-    """It reads its buffers, writes its destinations, and may end the call."""
+    """The op reads its buffers, writes its destinations, and may end the call."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> set[EffectInstance]:
-        """Return one effect for each buffer, and one more."""
+        """Return one effect for each buffer, and one for ending the call."""
         assert isinstance(op, CallbackOp)
         reads = [v for v in op.inputs if isinstance(v.type, MemRefType)]
         return {
@@ -38,7 +38,7 @@ class CallbackEffects(EndsCall):
 
 @irdl_op_definition
 class CallbackOp(IRDLOperation):
-    """Call the Python function ``name``; where it raises, the call ends.
+    """Call the Python function ``name``; if it raises, the program's call ends.
 
     * (C1) On tensors there are results and no outs, on buffers outs and no results.
     """

@@ -1,4 +1,4 @@
-"""kernel.check: what nd.check becomes, on the host or in a kernel's loops."""
+"""kernel.check: the lowered form of nd.check, on the host or in a kernel's loops."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from stepwell.dialects.upstream.effects import EndsCall
 
 @irdl_op_definition
 class CheckOp(IRDLOperation):
-    """End the call with an exception of Python's where ``condition`` is false.
+    """End the call with a Python exception if ``condition`` is false.
 
     The message is ``words``, with a number of ``values`` between any two of them.
 
     * (C1) kind is the name of an exception that checks can raise.
-    * (C2) There is one text more than numbers, and there are two numbers at most.
+    * (C2) There is one text more than numbers, and there are at most two numbers.
     """
 
     name = "kernel.check"
@@ -58,6 +58,6 @@ class CheckOp(IRDLOperation):
 
     @property
     def guard(self) -> Guard:
-        """What is said where it fails."""
+        """The guard with its message."""
         at = place_of(self)
         return Guard(tuple(w.data for w in self.words), str(at) if at else "", self.kind.data)

@@ -17,12 +17,12 @@ from stepwell.dialects.kernel.ops import LaunchOp
 
 @irdl_op_definition
 class ConcurrentOp(IRDLOperation):
-    """Run branches that have nothing to do with each other, at the same time if there are threads.
+    """Run independent branches, in parallel if there are threads.
 
-    What a branch writes, no other branch reads or writes.
+    A buffer that a branch writes is neither read nor written by another branch.
 
     * (C1) There are two branches or more, none of which has arguments.
-    * (C2) A destination of a launch in one branch is no operand of a launch in another.
+    * (C2) A destination of a launch in one branch is not an operand of a launch in another.
     """
 
     name = "kernel.concurrent"

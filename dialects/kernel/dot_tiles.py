@@ -19,19 +19,19 @@ from stepwell.dialects.interpreter import Interpreter, Value, evaluate
 from stepwell.dialects.kernel.dots import ELEMENTS, NAMES, add_products, check_elements
 
 SIDE = 16
-"""Rows of a tile, its columns, and words of its depth."""
+"""The numbers of rows and columns of a tile, and of words along the reduction."""
 
 
 @irdl_op_definition
 class DotTileOp(IRDLOperation):
     """Add products to rows of sums: ``sums[at + r, c] += x[row + r, k] . w[k, c]`` for k < words.
 
-    Words are multiplied and added up as by kernel.dot. Rows of x beyond those that are wanted may
-    hold anything: only their own sums depend on them.
+    Words are multiplied and added as by kernel.dot. Rows of x beyond the needed ones may have any
+    contents: they affect only their own sums.
 
-    * (C1) ``x_of`` and ``w_of`` are what kernel.dot takes, and so is the element of the sums.
+    * (C1) ``x_of``, ``w_of`` and the element type of the sums are valid for kernel.dot.
     * (C2) Sums, words of rows and words of columns are buffers of two axes and known sizes; sums
-      have as many columns as ``w``, a multiple of 16, and ``rows`` is one too.
+      have as many columns as ``w``, a multiple of 16; ``rows`` is a multiple of 16 too.
     """
 
     name = "kernel.dot_tile"
@@ -69,11 +69,11 @@ class DotTileOp(IRDLOperation):
 
     @property
     def elements(self) -> tuple[str, str]:
-        """What the words hold, by name."""
+        """The names of the words' element types."""
         return NAMES[self.x_of], NAMES[self.w_of]
 
     def verify_(self) -> None:
-        """Check what words hold, and the sizes."""
+        """Check C1 and C2."""
         shapes: list[tuple[int, ...]] = []
         for buffer in (self.sums, self.x, self.w):
             assert isinstance(buffer.type, MemRefType)

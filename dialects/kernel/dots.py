@@ -1,4 +1,4 @@
-"""kernel.dot: products of the elements of words, added to a number."""
+"""kernel.dot: products of the elements of words, added to an accumulator."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ELEMENTS: dict[str, TypeAttribute] = {
     "f16": f16,
     "bf16": bf16,
 }
-"""What words may hold, by the names of `stepwell.core.dot_instructions`."""
+"""The element types of words, by the names of `stepwell.core.dot_instructions`."""
 NAMES: dict[Attribute, str] = {type: name for name, type in ELEMENTS.items()}
 SUMS: dict[str, Attribute] = {"i32": i32, "f32": f32}
 _TOTAL = EqAttrConstraint(i32) | EqAttrConstraint(f32)
@@ -48,15 +48,15 @@ _TOTAL = EqAttrConstraint(i32) | EqAttrConstraint(f32)
 
 @irdl_op_definition
 class DotOp(IRDLOperation):
-    """Add products of the elements of two words to a number, in every lane.
+    """Add the products of the elements of two words to an accumulator, in every lane.
 
-    A word of 32 bits stands for four i8 or ui8, whose products are added to an i32, which wraps
-    around, or for two f16 or bf16, whose products are added to an f32, the second one first. A
-    machine's instruction may take subnormal elements and sums for zero.
+    A word of 32 bits holds four i8 or ui8, whose products are added to an i32, which wraps, or two
+    f16 or bf16, whose products are added to an f32, the second one first. Machine instructions may
+    treat subnormal elements and sums as zero.
 
     * (C1) ``x_of`` and ``w_of`` are i8 or ui8, and the total i32; or both f16 or both bf16, and the
       total f32.
-    * (C2) Words and total are scalars, or vectors of as many lanes.
+    * (C2) Words and total are scalars, or vectors with the same number of lanes.
     """
 
     name = "kernel.dot"
@@ -85,11 +85,11 @@ class DotOp(IRDLOperation):
 
     @property
     def elements(self) -> tuple[str, str]:
-        """What the words hold, by name."""
+        """The names of the words' element types."""
         return NAMES[self.x_of], NAMES[self.w_of]
 
     def verify_(self) -> None:
-        """Check what the words hold, and that as many lanes are added up."""
+        """Check C1 and C2."""
         check_elements(self.x_of, self.w_of, self.total.type)  # kernel_dot_c1
         lanes = [
             value.type.get_shape() if isinstance(value.type, VectorType) else ()
@@ -100,7 +100,7 @@ class DotOp(IRDLOperation):
 
 
 def check_elements(x_of: Attribute, w_of: Attribute, total: Attribute) -> None:
-    """Check that words of two kinds can be multiplied, and added to a type.
+    """Check that words of two element types can be multiplied and added to a type.
 
     raises VerifyException : they cannot
     """
@@ -120,7 +120,7 @@ def _dot(op: DotOp, operands: Sequence[Array]) -> Array:
 
 
 def add_products(total: Array, x: Array, w: Array, elements: tuple[str, str]) -> Array:
-    """Return totals with the products of words added, place by place."""
+    """Return totals with the products of words added, lane by lane."""
     x, w = (_elements(word, name) for word, name in zip((x, w), elements, strict=True))
     if TOTALS[elements[0]] == "i32":
         return (total + (x * w).sum(axis=-1)).astype(np.int32)
@@ -131,7 +131,7 @@ def add_products(total: Array, x: Array, w: Array, elements: tuple[str, str]) ->
 
 
 def _elements(words: Array, name: str) -> Array:
-    """Return what words hold, as wide numbers, along a further axis."""
+    """Return the elements of words in a wider type, along a new last axis."""
     shape = (*words.shape, terms_of(name))
     words = np.ascontiguousarray(words)
     if name == "bf16":

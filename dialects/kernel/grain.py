@@ -1,4 +1,4 @@
-"""kernel.grain: how much of a parallel loop is worth a thread, where only the launch knows."""
+"""kernel.grain: the minimum work per thread of a parallel loop, computed at launch."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def
 
 @irdl_op_definition
 class GrainOp(IRDLOperation):
-    """Give each thread ``iterations`` or more of the scf.parallel that is the next op.
+    """Give each thread at least ``iterations`` of the scf.parallel that is the next op.
 
-    It changes nothing but time; 0 is as good as 1.
+    The op affects only time; 0 means the same as 1.
     """
 
     name = "kernel.grain"

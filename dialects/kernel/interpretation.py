@@ -1,4 +1,4 @@
-"""What a launch computes: its kernel, run on its operands."""
+"""Evaluation of kernel ops: a launch runs its kernel on its operands."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _launch(interpreter: Interpreter, op: LaunchOp, operands: Sequence[Value]) -
 def _concurrent(
     interpreter: Interpreter, op: ConcurrentOp, operands: Sequence[Value]
 ) -> Sequence[Value]:
-    """One branch after the other: they have nothing to do with each other."""
+    """Run the branches one after the other: they are independent."""
     for branch in op.branches:
         interpreter.run(branch, ())
     return ()
@@ -58,7 +58,7 @@ def _callback(
 ) -> Sequence[Value]:
     given, into = operands[: len(op.inputs)], operands[len(op.inputs) :]
     outputs = [v.type for v in (*op.outputs, *op.results_) if isinstance(v.type, ShapedType)]
-    if interpreter.effects is not None:  # looked at, not run: nobody is called
+    if interpreter.effects is not None:  # record the effect instead of the call
         interpreter.effects.append((op, given))
         found: Sequence[Value] = [
             np.zeros(t.get_shape(), dtype(element_of(t)).numpy) for t in outputs

@@ -19,11 +19,11 @@ from xdsl.utils.exceptions import VerifyException
 class LookupOp(IRDLOperation):
     """Return lane ``i mod n`` of a vector of ``n`` lanes for an integer ``i``, or each of a vector.
 
-    The lowest bits of ``i`` choose, so that one shuffle does it where there is one.
+    The lowest bits of ``i`` are the lane, so that one shuffle instruction suffices if available.
 
     * (C1) The table is a vector with one axis, whose size is a power of two.
 
-    * (C2) The result has the table's elements and a lane for each of the indices.
+    * (C2) The result has the table's element type and a lane for each index.
     """
 
     name = "kernel.lookup"

@@ -57,28 +57,28 @@ from stepwell.dialects.upstream.effects import EndsCall
 
 @irdl_op_definition
 class FuncOp(IRDLOperation):
-    """One unit of work: its inputs, then its destinations, then what it computes.
+    """One unit of work: arguments for inputs, then for destinations, and a body.
 
     On tensors a kernel returns one tensor per destination (destination-passing style, as in
     linalg); on buffers it returns nothing and writes into its last arguments.
 
     * (C1) The entry block's arguments have the function type's input types.
     * (C2) The body ends in kernel.return, whose operands have the function type's result types.
-    * (C3) The results are as many as, and have the types of, the last arguments.
+    * (C3) The results correspond to the last arguments, in number and types.
     * (C4) kernel.shared is a number of 0 or more.
     * (C5) The first kernel.shared loops of every linalg.generic are parallel.
-    * (C6) A value passed from one linalg.generic to another is read at the very indices of the
-      shared loops that it is written at.
-    * (C7) An attribute of the name kernel.* is one that kernels have.
+    * (C6) A value passed from one linalg.generic to another is read at the same indices of the
+      shared loops at which it is written.
+    * (C7) An attribute with a name kernel.* is one of those defined for kernels.
     * (C8) kernel.nontemporal is an array of numbers of arguments that are destinations.
-    * (C9) kernel.in_place is found by bufferize: a kernel on tensors has none; on buffers it is
-      pairs of numbers of arguments that are buffers.
-    * (C10) kernel.within of a linalg.generic is arrays of three numbers: a loop, and the inputs,
-      of type index, where the part of it begins and ends outside of which the op does nothing.
-    * (C11) kernel.schedule is a #kernel.schedule. Whether its levels fit the kernel, `schedule` and
-      `linalg-to-loops` check.
-    * (C12) kernel.versions is a list of #kernel.version, each of a shared loop's length and the
-      levels for it. The first whose range holds runs, and the kernel's own levels else.
+    * (C9) kernel.in_place is set by bufferize: a kernel on tensors has none; on buffers it is pairs
+      of numbers of arguments that are buffers.
+    * (C10) kernel.within of a linalg.generic is arrays of three numbers: a loop, and the inputs, of
+      type index, with the bounds of the range outside of which the op changes nothing.
+    * (C11) kernel.schedule is a #kernel.schedule. `schedule` and `linalg-to-loops` check whether
+      its levels fit the kernel.
+    * (C12) kernel.versions is a list of #kernel.version, each with a range of a shared loop's
+      length and levels. The first whose range matches runs, otherwise the kernel's own levels.
     """
 
     name = "kernel.func"
@@ -100,7 +100,7 @@ class FuncOp(IRDLOperation):
         super().__init__(properties=properties, regions=[body], attributes=attributes or {})
 
     def set_name(self, name: str) -> None:
-        """Call the kernel ``name``."""
+        """Rename the kernel to ``name``."""
         self.properties["sym_name"] = StringAttr(name)
 
     def verify_(self) -> None:
@@ -152,7 +152,7 @@ class FuncOp(IRDLOperation):
 
 @irdl_op_definition
 class ReturnOp(IRDLOperation):
-    """End a kernel and hand on what it computed, one tensor per destination."""
+    """End a kernel and return its results, one tensor per destination."""
 
     name = "kernel.return"
     values = var_operand_def(TensorType)
@@ -164,9 +164,9 @@ class ReturnOp(IRDLOperation):
 
 
 class LaunchEffects(MemoryEffect):
-    """A launch reads its buffers and writes its destinations; on tensors it touches nothing.
+    """A launch reads its buffers and writes its destinations; on tensors it accesses no memory.
 
-    One of a kernel with a check (`kernel.checks`) may end the call besides.
+    A launch of a kernel with a check (`kernel.checks`) may end the call as well.
     """
 
     @classmethod
@@ -185,13 +185,13 @@ class LaunchEffects(MemoryEffect):
 
 @irdl_op_definition
 class LaunchOp(IRDLOperation):
-    """Run a kernel: ``ins`` are read, each of ``outs`` is a destination and gives one result.
+    """Run a kernel: ``ins`` are read, each of ``outs`` is a destination and has one result.
 
     * (C1) The callee is a kernel.func of the module.
     * (C2) ins and outs have the types of the kernel's arguments.
     * (C3) On tensors there is one result for each of outs, of its type; on buffers there is none.
 
-    `kernel.checks` says that the kernel may end the call (`kernel.check`).
+    The attribute `kernel.checks` means that the kernel may end the call (`kernel.check`).
     """
 
     name = "kernel.launch"
@@ -242,7 +242,7 @@ _kernels: WeakKeyDictionary[ModuleOp, dict[str, FuncOp]] = WeakKeyDictionary()
 
 
 def _find(root: object, name: str) -> FuncOp | None:
-    """Return the kernel ``name``; a module is searched once, not once for each launch."""
+    """Return the kernel ``name``, from a table cached for the module."""
     if not isinstance(root, ModuleOp):
         return None
     known = _kernels.get(root, {}).get(name)

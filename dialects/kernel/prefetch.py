@@ -1,4 +1,4 @@
-"""kernel.prefetch: asking for memory before it is needed."""
+"""kernel.prefetch: prefetch memory into a cache."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from xdsl.utils.exceptions import VerifyException
 
 @irdl_op_definition
 class PrefetchOp(IRDLOperation):
-    """Ask for the line of memory that an element lies in, to be in the second cache soon.
+    """Prefetch the cache line of an element into the second cache.
 
-    It changes nothing but time. The element need not be one of the buffer's.
+    The op affects only time. The element may be out of the buffer's bounds.
 
     * (C1) There is one index for each axis of the buffer.
     """

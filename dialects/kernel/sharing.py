@@ -1,4 +1,4 @@
-"""What makes loops of several structured ops the same loops, and how to tell where they are not."""
+"""The shared loops of a kernel's structured ops, and the checks of kernel.func on them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from stepwell.dialects.kernel.versions import VERSIONS, check_versions
 _PARALLEL = IteratorTypeAttr.parallel()
 SHARED = "kernel.shared"
 WITHIN = "kernel.within"
-"""On a structured op: loop, number of the operand where its part begins, and of where it ends."""
+"""Attribute of a structured op with a partial loop: loop, operand numbers of begin and end."""
 SCHEDULE = "kernel.schedule"
-"""How the loops of a kernel run."""
+"""Attribute with the schedule of a kernel's loops."""
 _KNOWN = (SHARED, SCHEDULE, VERSIONS, "kernel.in_place", "kernel.nontemporal", "kernel.scalar")
 
 
 def parts_of(op: Operation) -> list[tuple[int, int, int]]:
-    """Return loop, number of the operand where its part begins, and of where it ends, of each."""
+    """Return the partial loops: loop, number of the operand with its begin, and with its end."""
     parts = op.attributes.get(WITHIN)
     if not isinstance(parts, ArrayAttr):
         return []
@@ -71,9 +71,9 @@ def _are_parts(op: linalg.GenericOp) -> bool:
 
 
 def is_border(op: Operation) -> bool:
-    """Whether ``op`` copies an image into a border, which is never made.
+    """Whether ``op`` copies an image into a border that is never materialized.
 
-    Whoever reads what it gives reads the image, or beyond its edges what the border is filled with.
+    Readers of the result read the image, and beyond its edges the value that fills the border.
     """
     return "kernel.border" in op.attributes
 
@@ -90,7 +90,7 @@ def check_names(attributes: dict[str, Attribute]) -> None:
 
 
 def check_shared(attributes: dict[str, Attribute]) -> int:
-    """Check C4 of kernel.func; return how many loops are shared."""
+    """Check C4 of kernel.func; return the number of shared loops."""
     value = attributes.get(SHARED, IntegerAttr(0, i64))
     if not isinstance(value, IntegerAttr) or value.value.data < 0:  # kernel_func_c4
         raise VerifyException(f"{SHARED} must be a number of 0 or more, got {value}")
@@ -101,7 +101,7 @@ def check_shared(attributes: dict[str, Attribute]) -> int:
 def check_destinations(
     attributes: dict[str, Attribute], arguments: Sequence[Attribute], results: int
 ) -> None:
-    """Check C8 of kernel.func; on buffers, where ``results`` is 0, any may be a destination."""
+    """Check C8 of kernel.func; on buffers (``results`` is 0) any may be a destination."""
     value = attributes.get("kernel.nontemporal")
     if value is None:
         return
@@ -120,7 +120,7 @@ def check_destinations(
 def check_in_place(
     attributes: dict[str, Attribute], arguments: Sequence[Attribute], results: int
 ) -> None:
-    """Check C9 of kernel.func: one memory for two arguments is found to be right, not said."""
+    """Check C9 of kernel.func: only bufferize proves that two arguments may share memory."""
     value = attributes.get("kernel.in_place")
     if value is None:
         return

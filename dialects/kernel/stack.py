@@ -1,4 +1,4 @@
-"""kernel.stack: one tensor of many that have just been made, with room between them."""
+"""kernel.stack: stack tensors of one type as padded rows of a tensor."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from xdsl.utils.exceptions import VerifyException
 
 @irdl_op_definition
 class StackOp(IRDLOperation):
-    """Row ``k`` of the result begins with the elements of part ``k``, in order.
+    """Row ``k`` of the result begins with the elements of part ``k``, in row-major order.
 
-    What a row has behind them nobody has set. It stands for as many `tensor.insert_slice`, each of
-    a part without its axes, into a `tensor.empty`; none of them can be in the way of another.
+    The rest of a row is undefined. The op stands for one `tensor.insert_slice` per part, flattened,
+    into a `tensor.empty`; the slices do not overlap.
 
-    * (C1) There is a part, and all are of one type, with axes, whose sizes are known.
-    * (C2) The result has two axes: a row for each part, as long as a part has elements or longer.
+    * (C1) There is at least one part; all have the same type, with axes of known sizes.
+    * (C2) The result has two axes: a row for each part, at least as long as a part has elements.
     """
 
     name = "kernel.stack"
@@ -41,7 +41,7 @@ class StackOp(IRDLOperation):
 
     @property
     def elements(self) -> int:
-        """How many elements a part has."""
+        """The number of elements of a part."""
         type = self.operands[0].type
         assert isinstance(type, TensorType)
         return prod(type.get_shape())

@@ -1,4 +1,4 @@
-"""Versions of a kernel: how its loops run where one of them is of a length from a range."""
+"""Versions of a kernel: schedules for ranges of the length of a shared loop."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from xdsl.utils.exceptions import VerifyException
 from stepwell.dialects.kernel.levels import ScheduleAttr
 
 VERSIONS = "kernel.versions"
-"""On a kernel: its versions."""
+"""Attribute of a kernel with its versions."""
 
 
 @irdl_attr_definition
 class VersionAttr(ParametrizedAttribute):
-    """The levels of a kernel whose shared loop ``loop`` runs ``low`` to ``high`` times.
+    """The levels of a kernel for ``low`` to ``high`` iterations of its shared loop ``loop``.
 
-    Spelled ``#kernel.version<d0 from 2 to 11, #kernel.schedule<[for d0 by 4, ...]>>``.
+    Syntax: ``#kernel.version<d0 from 2 to 11, #kernel.schedule<[for d0 by 4, ...]>>``.
 
     * (C1) 0 <= low <= high.
     """
@@ -43,7 +43,7 @@ class VersionAttr(ParametrizedAttribute):
 
     @property
     def exact(self) -> int | None:
-        """The one length that the version is for, None where there are several."""
+        """The only length of the version, None if it has several."""
         return self.low.data if self.low == self.high else None
 
     def verify(self) -> None:
@@ -80,12 +80,12 @@ class VersionAttr(ParametrizedAttribute):
 
     @property
     def range(self) -> str:
-        """The lengths that the version is for, in words."""
+        """The range of lengths, as text."""
         return f"d{self.loop.data} from {self.low.data} to {self.high.data}"
 
 
 def versions_in(value: Attribute | None) -> list[VersionAttr]:
-    """Return the versions that an attribute holds.
+    """Return the versions in an attribute.
 
     >>> versions_in(None)
     []

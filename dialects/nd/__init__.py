@@ -1,4 +1,4 @@
-"""The graph dialect: immutable tensors and what is computed from them. This is its op list."""
+"""The graph dialect: immutable tensors and pure ops on them. This is its op list."""
 
 from xdsl.ir import Attribute, Dialect, Operation
 
@@ -59,7 +59,7 @@ OPS: tuple[type[Operation], ...] = (
 ATTRIBUTES: tuple[type[Attribute], ...] = (*creation.ATTRIBUTES,)
 
 PATTERNS = rewrites.MODULES
-"""Importing these has given the ops their canonicalization patterns."""
+"""The modules whose import attaches the canonicalization patterns to the ops."""
 
 ND = Dialect("nd", list(OPS), list(ATTRIBUTES))
 

@@ -1,4 +1,4 @@
-"""Arithmetic element by element: + - * / and its kin, rounding, division with remainder."""
+"""Elementwise arithmetic: + - * /, rounding, division with remainder."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class AbsOp(Unary):
 
 @irdl_op_definition
 class SignOp(Unary):
-    """``y = -1, 0 or 1`` as x is negative, zero (of either sign) or positive; NaN stays NaN."""
+    """``y = -1, 0 or 1`` if x is negative, zero (of either sign) or positive; NaN stays NaN."""
 
     name = "nd.sign"
     ELEMENTS: ClassVar = NUMBER
@@ -74,7 +74,7 @@ class FloorOp(Unary):
 
 @irdl_op_definition
 class RoundOp(Unary):
-    """``y`` = the nearest integer, ties to the even one (IEEE roundToIntegralTiesToEven)."""
+    """``y`` = the nearest integer, ties to even (IEEE roundToIntegralTiesToEven)."""
 
     name = "nd.round"
     ELEMENTS: ClassVar = FLOAT
@@ -82,7 +82,7 @@ class RoundOp(Unary):
 
 @irdl_op_definition
 class TruncOp(Unary):
-    """``y`` = x without its fraction, towards zero. Keeps the sign of zero."""
+    """``y`` = x without its fraction, toward zero. Keeps the sign of zero."""
 
     name = "nd.trunc"
     ELEMENTS: ClassVar = FLOAT
@@ -116,7 +116,7 @@ class MulOp(Binary):
 
 @irdl_op_definition
 class DivOp(Binary):
-    """``y = a / b``: as IEEE 754 divides, and for integers truncated towards zero.
+    """``y = a / b`` as in IEEE 754; for integers truncated toward zero.
 
     * An integer divided by 0 is 0; the least signed integer divided by -1 is itself (it wraps).
     """
@@ -127,9 +127,9 @@ class DivOp(Binary):
 
 @irdl_op_definition
 class FloorDivOp(Binary):
-    """``y = floor(a / b)`` of the exact quotient, as Python and NumPy have it.
+    """``y = floor(a / b)`` of the exact quotient, as in Python and NumPy.
 
-    * For floats it is ``(a - mod(a, b)) / b`` rounded to an integer; where b is 0 it is ``a / b``.
+    * For floats it is ``(a - mod(a, b)) / b`` rounded to an integer; if b is 0 it is ``a / b``.
     * An integer divided by 0 is 0; the least signed integer divided by -1 is itself (it wraps).
     """
 
@@ -153,7 +153,7 @@ class ModOp(Binary):
     """``y = a - b * floor(a / b)``: Python's ``%``; it has the sign of b.
 
     * An integer modulo 0 is 0, a float NaN. A zero result has the sign of b.
-    * For floats it is ``rem(a, b)``, plus b where that is not 0 and has the other sign.
+    * For floats it is ``rem(a, b)``, plus b if that is not 0 and has the opposite sign.
     """
 
     name = "nd.mod"
@@ -162,7 +162,7 @@ class ModOp(Binary):
 
 @irdl_op_definition
 class FmaOp(Elementwise):
-    """``y = a * b + c`` rounded once (in f32 for f16 and bf16, then to these)."""
+    """``y = a * b + c`` rounded once (for f16 and bf16 in f32, then to the type)."""
 
     name = "nd.fma"
     ELEMENTS: ClassVar = FLOAT

@@ -1,4 +1,4 @@
-"""What every op of `nd` shares: it is pure, and its result types follow from its operands."""
+"""The base of all ops of `nd`: they are pure, and operands determine the result types."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _WORDS = {
 
 
 class KeptWhole(OpTrait):
-    """The op has a decomposition and a lowering of its own as well: `decompose` leaves it alone."""
+    """The op has a decomposition and a lowering of its own: `decompose` leaves it unchanged."""
 
 
 class NdOp(IRDLOperation, ABC):
-    """An op of `nd`. Results must have exactly the types its `shape` rule infers."""
+    """An op of `nd`. Results must have exactly the types that its `shape` rule infers."""
 
     traits = traits_def(Pure())
 
@@ -59,7 +59,7 @@ class NdOp(IRDLOperation, ABC):
 
 
 def tensor_of(value: SSAValue) -> TensorOf:
-    """Return the type of an operand, which must be a ranked tensor of one of our dtypes."""
+    """Return the type of an operand, which must be a ranked tensor of a supported dtype."""
     if not isinstance(value.type, TensorType):
         raise VerifyException(f"expected a tensor, got {value.type}")
     element_dtype(value.type)
@@ -67,7 +67,7 @@ def tensor_of(value: SSAValue) -> TensorOf:
 
 
 def element_dtype(type: TensorOf) -> DType:
-    """Return the dtype of a tensor's elements, refusing types that are none of ours."""
+    """Return the dtype of a tensor's elements; refuse unsupported types."""
     try:
         return dtype(type.element_type)
     except KeyError:
@@ -81,5 +81,5 @@ def check_elements(type: TensorOf, kinds: frozenset[Kind]) -> None:
 
 
 def like(type: TensorOf, element: Attribute) -> TensorOf:
-    """Return the tensor type of the shape of ``type`` with other elements."""
+    """Return the tensor type of the shape of ``type`` with another element type."""
     return TensorType(element, type.get_shape())

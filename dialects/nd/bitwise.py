@@ -1,4 +1,4 @@
-"""Bits element by element; on i1 the logical connectives."""
+"""Elementwise bit operations; on i1 the logical connectives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stepwell.dialects.readings import Array
 
 @irdl_op_definition
 class NotOp(Unary):
-    """``y`` = x with every bit flipped; on i1 the negation."""
+    """``y`` = x with every bit inverted; on i1 the negation."""
 
     name = "nd.not"
     ELEMENTS: ClassVar = BITS
@@ -23,7 +23,7 @@ class NotOp(Unary):
 
 @irdl_op_definition
 class PopcountOp(Unary):
-    """``y`` = how many bits of x are set."""
+    """``y`` = the number of set bits of x."""
 
     name = "nd.popcount"
     ELEMENTS: ClassVar = INTEGER
@@ -31,7 +31,7 @@ class PopcountOp(Unary):
 
 @irdl_op_definition
 class ClzOp(Unary):
-    """``y`` = how many bits lie above the highest one that is set; the width for 0."""
+    """``y`` = the number of bits above the highest set one; the width for 0."""
 
     name = "nd.clz"
     ELEMENTS: ClassVar = INTEGER
@@ -66,7 +66,7 @@ class XorOp(Binary):
 
 @irdl_op_definition
 class ShiftLeftOp(Binary):
-    """``y = a * 2^b``, wrapping. By the width or more, b taken as unsigned, gives 0."""
+    """``y = a * 2^b``, wrapping. A shift by the width or more, b taken as unsigned, gives 0."""
 
     name = "nd.shift_left"
     ELEMENTS: ClassVar = INTEGER
@@ -74,9 +74,9 @@ class ShiftLeftOp(Binary):
 
 @irdl_op_definition
 class ShiftRightOp(Binary):
-    """``y = floor(a / 2^b)``: the sign comes in where the type is signed, zeros where it is not.
+    """``y = floor(a / 2^b)``: fills with the sign for signed types, with zeros for unsigned ones.
 
-    * By the width or more, b taken as unsigned: -1 for a negative a, else 0.
+    * A shift by the width or more, b taken as unsigned, gives -1 for a negative a, else 0.
     """
 
     name = "nd.shift_right"

@@ -1,4 +1,4 @@
-"""nd.callback: a Python function of the process, called where it stands."""
+"""nd.callback: a call of a Python function of the process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from stepwell.dialects.upstream.effects import EndsCall
 
 @irdl_op_definition
 class CallbackOp(IRDLOperation):
-    """Call the Python function ``name``, in order with all others; where it raises, the call ends.
+    """Call the Python function ``name``, in program order; if it raises, the program's call ends.
 
     * (C1) The sizes of operands and results are known.
     """
@@ -61,7 +61,7 @@ class CallbackOp(IRDLOperation):
 def _callback(
     interpreter: Interpreter, op: CallbackOp, operands: Sequence[Value]
 ) -> Sequence[Value]:
-    if interpreter.effects is not None:  # looked at, not run: nobody is called
+    if interpreter.effects is not None:  # record the effect instead of the call
         interpreter.effects.append((op, operands))
         return [np.zeros(shape_of(v), dtype(element(v)).numpy) for v in op.outputs]
     return known(op.function.data).results([np.array(v) for v in operands])

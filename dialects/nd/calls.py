@@ -1,4 +1,4 @@
-"""nd.call: a function of the module, run where it stands."""
+"""nd.call: a call of a function of the module."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class _CalleeMatches(SymbolUserOpInterface):
 
 
 class _CalleeEffects(MemoryEffect):
-    """A call may end the whole where something that it runs may."""
+    """A call may end the program's call if an op in the callee may."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> set[EffectInstance]:
-        """Return those of what may end a call, where the callee has it."""
+        """Return the effects of an op that may end a call, if the callee has one."""
         waiting, seen = [op], set[str]()
         for call in waiting:
             assert isinstance(call, CallOp)
@@ -60,7 +60,7 @@ class _CalleeEffects(MemoryEffect):
 
 @irdl_op_definition
 class CallOp(IRDLOperation):
-    """Call a function of the module. It has the effects that the function has.
+    """Call a function of the module. The op has the function's effects.
 
     * (C1) The callee is a function of the module.
     * (C2) Operands and results have the types of its arguments and results.

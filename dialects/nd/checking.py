@@ -1,4 +1,4 @@
-"""nd.check: a condition that the run finds, and the Python exception that it raises if not."""
+"""nd.check: a condition checked at run time, and the Python exception raised if it fails."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from stepwell.dialects.types import place_of
 from stepwell.dialects.upstream.effects import EndsCall
 
 NUMBER = TensorType(i64, [])
-"""What a number in a message is."""
+"""The type of a number in a message."""
 
 
 @irdl_op_definition
 class CheckOp(IRDLOperation):
-    """End the call with an exception of Python's where ``condition`` is false.
+    """End the call with a Python exception if ``condition`` is false.
 
-    The message is ``words``, with a number of ``values`` between any two of them. Checks happen in
-    the order in which they stand, and only where their branch or loop runs; nothing that is
-    computed after one that failed is seen.
+    The message is ``words``, with a number of ``values`` between any two of them. Checks run in
+    program order, and only if their branch or loop runs; after one that failed no further effect is
+    visible.
 
     * (C1) kind is the name of an exception that checks can raise.
-    * (C2) There is one text more than numbers, and there are two numbers at most.
+    * (C2) There is one text more than numbers, and there are at most two numbers.
     """
 
     name = "nd.check"
@@ -66,7 +66,7 @@ class CheckOp(IRDLOperation):
 
     @property
     def guard(self) -> Guard:
-        """What is said where it fails."""
+        """The guard with its message."""
         at = place_of(self)
         return Guard(tuple(w.data for w in self.words), str(at) if at else "", self.kind.data)
 

@@ -1,8 +1,8 @@
-"""Ops within nd.vmap that look at all examples of a batch: sums, rows of all, and the reverse.
+"""Collectives, ops within nd.vmap that combine all examples of a batch: sums, gathers, scatters.
 
-They name the batch by the ``axis_name`` of an nd.vmap around them, and are written out together
-with it. Each is linear; the derivative of the sum of all examples' results goes back by the sum
-itself, and by the other of the other two.
+They refer to the batch by the ``axis_name`` of an enclosing nd.vmap, and are rewritten with it.
+Each is linear; the derivative of the sum of all examples' results transposes all_sum to itself, and
+the other two to each other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from stepwell.dialects.readings import reference, shape
 
 
 class CollectiveOp(SpelledOp, ABC):
-    """An op that gives each example of a batch something of all of them.
+    """An op whose result for an example depends on all examples of a batch.
 
     * (C1) ``over`` is the ``axis_name`` of an nd.vmap around it.
     """
@@ -43,7 +43,7 @@ class CollectiveOp(SpelledOp, ABC):
         super().__init__(operands=[x], result_types=[result], properties={"over": StringAttr(over)})
 
     def verify_(self) -> None:
-        """Check C1; what the sizes are is the shape rule."""
+        """Check C1; the shape rule checks sizes."""
         super().verify_()
         around = self.parent_op()
         while around is not None:
@@ -57,9 +57,9 @@ class CollectiveOp(SpelledOp, ABC):
 
 @irdl_op_definition
 class AllSumOp(CollectiveOp):
-    """``y`` = the sum of ``x`` over all examples, one for all of them.
+    """``y`` = the sum of ``x`` over all examples, the same for all.
 
-    * (C2) Elements are numbers; f16 and bf16 are added up in f32.
+    * (C2) Elements are numbers; f16 and bf16 are accumulated in f32.
     """
 
     name = "nd.all_sum"
@@ -72,9 +72,9 @@ class AllSumOp(CollectiveOp):
 
 @irdl_op_definition
 class AllGatherOp(CollectiveOp):
-    """``y[k] = x`` of example ``k``: all of them, one for all.
+    """``y[k] = x`` of example ``k``: the values of all examples, the same for all.
 
-    * (C2) ``y`` has one more axis in front, of the size of the batch.
+    * (C2) ``y`` has one more leading axis, of the size of the batch.
     """
 
     name = "nd.all_gather"
@@ -85,7 +85,7 @@ class ReduceScatterOp(CollectiveOp):
     """``y`` of example ``k`` = the sum over all examples of ``x[k]``.
 
     * (C2) The first axis of ``x`` has the size of the batch; ``y`` has the others.
-    * (C3) Elements are numbers; f16 and bf16 are added up in f32.
+    * (C3) Elements are numbers; f16 and bf16 are accumulated in f32.
     """
 
     name = "nd.reduce_scatter"

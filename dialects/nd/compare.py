@@ -1,4 +1,4 @@
-"""Order and choice element by element: comparisons, predicates, max and min, clamp, select."""
+"""Elementwise order and choice: comparisons, predicates, max and min, clamp, select."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stepwell.dialects.readings import shape
 
 
 class Comparison(Elementwise, ABC):
-    """A comparison: true or false as i1. Beside NaN all but `ne` are false; false < true."""
+    """A comparison, with an i1 result. With a NaN all but `ne` are false; false < true."""
 
     ELEMENTS: ClassVar = ANY
     CONVERTS: ClassVar = True
@@ -75,7 +75,7 @@ class GeOp(Comparison):
 
 
 class Predicate(Elementwise, ABC):
-    """A question about one floating point number, answered as i1."""
+    """A predicate of one floating-point number, with an i1 result."""
 
     ELEMENTS: ClassVar = FLOAT
     CONVERTS: ClassVar = True
@@ -108,7 +108,7 @@ class IsfiniteOp(Predicate):
 
 @irdl_op_definition
 class MaxOp(Binary):
-    """``y`` = the greater of a and b; NaN where either is. Of +0 and -0 it may be either."""
+    """``y`` = the greater of a and b; NaN if either is NaN. For +0 and -0 it may be either."""
 
     name = "nd.max"
     ELEMENTS: ClassVar = NUMBER
@@ -117,7 +117,7 @@ class MaxOp(Binary):
 
 @irdl_op_definition
 class MinOp(Binary):
-    """``y`` = the lesser of a and b; NaN where either is. Of +0 and -0 it may be either."""
+    """``y`` = the lesser of a and b; NaN if either is NaN. For +0 and -0 it may be either."""
 
     name = "nd.min"
     ELEMENTS: ClassVar = NUMBER
@@ -134,7 +134,7 @@ class CopysignOp(Binary):
 
 @irdl_op_definition
 class ClampOp(Elementwise):
-    """``y = min(max(x, low), high)``; NaN where any of the three is, high where low > high."""
+    """``y = min(max(x, low), high)``; NaN if any of the three is NaN; high where low > high."""
 
     name = "nd.clamp"
     ELEMENTS: ClassVar = NUMBER
@@ -148,10 +148,10 @@ class ClampOp(Elementwise):
 
 @irdl_op_definition
 class SelectOp(Elementwise):
-    """``y = a where condition else b``. What is not chosen has no influence, NaN included.
+    """``y = a where condition else b``. Unchosen elements have no influence, NaN included.
 
     * (C1) ``condition`` has elements i1 and the shape of ``a``.
-    * (C2) ``a`` and ``b`` have one type, and ``y`` has it.
+    * (C2) ``a``, ``b`` and ``y`` have the same type.
     """
 
     name = "nd.select"
@@ -165,12 +165,12 @@ class SelectOp(Elementwise):
 
     @classmethod
     def types_from(cls, type: Attribute) -> Sequence[Attribute]:
-        """Return the type of the condition, then twice that of what it chooses from."""
+        """Return the type of the condition, then twice the type of the alternatives."""
         condition = like(type, I1) if isinstance(type, TensorType) else type
         return (condition, type, type)
 
     def written_type(self) -> Attribute:
-        """Return the type of what is chosen from."""
+        """Return the type of the alternatives."""
         return self.a.type
 
     def verify_(self) -> None:

@@ -1,6 +1,6 @@
-"""Write the decomposition of a composite op in few words.
+"""Helpers to write the decomposition of a composite op.
 
-Values that it makes are named after their op, so that the C code below can be read.
+Values are named after the ops that compute them, so that the generated C can be read.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ F32 = element_type("f32")
 
 @dataclass(frozen=True)
 class Composer:
-    """Inserts ops where ``builder`` stands and returns their results."""
+    """Inserts ops at the position of ``builder`` and returns their results."""
 
     builder: Builder
     made: set[Operation] = field(default_factory=set[Operation])
@@ -70,15 +70,15 @@ class Composer:
         return self.of(DivOp(a, b))
 
     def max(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Return the greater of each pair of elements."""
+        """Return the elementwise maximum."""
         return self.of(MaxOp(a, b))
 
     def sum_over(self, x: SSAValue, axes: Sequence[int]) -> SSAValue:
-        """Return the sum of ``x`` over ``axes``, which go."""
+        """Return the sum of ``x`` over ``axes``, which are removed."""
         return self.of(ReduceSumOp(x, axes))
 
     def max_over(self, x: SSAValue, axes: Sequence[int]) -> SSAValue:
-        """Return the greatest of ``x`` over ``axes``, which go."""
+        """Return the maximum of ``x`` over ``axes``, which are removed."""
         return self.of(ReduceMaxOp(x, axes))
 
     def cast(self, x: SSAValue, to: Attribute) -> SSAValue:
@@ -86,12 +86,12 @@ class Composer:
         return x if element(x) == to else self.of(CastOp(x, to))
 
     def wide(self, x: SSAValue) -> SSAValue:
-        """Return ``x`` in the type to compute in: f32 for f16 and bf16, its own otherwise."""
+        """Return ``x`` in the type for arithmetic: f32 for f16 and bf16, else its own."""
         narrow = isinstance(element(x), Float16Type | BFloat16Type)
         return self.cast(x, F32) if narrow else x
 
     def full(self, x: SSAValue, number: float) -> SSAValue:
-        """Return a tensor like ``x`` that is ``number`` everywhere."""
+        """Return a tensor of the type of ``x`` filled with ``number``."""
         return self.of(FullOp.of(number, tensor_of(x), self.sizes(x)))
 
     def sizes(self, x: SSAValue) -> list[SSAValue]:
@@ -99,7 +99,7 @@ class Composer:
         return [self.size(x, a) for a, n in enumerate(shape_of(x)) if n == DYNAMIC]
 
     def size(self, x: SSAValue, axis: int) -> SSAValue:
-        """Return the size of one axis of ``x`` as an index, asking the op's own operands for it."""
+        """Return the size of an axis of ``x`` as an index, traced back to operands of the op."""
         while (op := x.owner) in self.made:
             if isinstance(op, ReduceOp):
                 axis, x = others(op.x, axes(op.axes))[axis], op.x
@@ -113,11 +113,11 @@ class Composer:
         return n
 
     def index(self, number: int) -> SSAValue:
-        """Return a size or place that is known."""
+        """Return a known size or position as an index."""
         return self.builder.insert(ConstantOp(IntegerAttr(number, IndexType()))).result
 
     def along(self, part: SSAValue, x: SSAValue, axes: Sequence[int]) -> SSAValue:
-        """Return ``part`` repeated to the shape of ``x``, of which its axes are ``axes``."""
+        """Return ``part`` broadcast to the shape of ``x``; its axes are ``axes`` of x."""
         shape = shape_of(x)
         if not axes and not shape:
             return part
@@ -127,7 +127,7 @@ class Composer:
         return self.of(BroadcastOp(part, axes, shape, sizes))
 
     def count(self, x: SSAValue, axes: Sequence[int]) -> SSAValue:
-        """Return how many elements ``axes`` of ``x`` have together, as a scalar like those of x."""
+        """Return the number of elements along ``axes`` of ``x`` as a scalar of its type."""
         known = prod(shape_of(x)[a] for a in axes if shape_of(x)[a] != DYNAMIC)
         total = self.of(FullOp.of(known, TensorType(element(x), [])))
         for axis in axes:
@@ -137,7 +137,7 @@ class Composer:
         return total
 
     def mean(self, x: SSAValue, axes: Sequence[int]) -> SSAValue:
-        """Return the mean of ``x`` over ``axes``, which go."""
+        """Return the mean of ``x`` over ``axes``, which are removed."""
         total = self.sum_over(x, axes)
         sizes = [shape_of(x)[a] for a in axes]
         if DYNAMIC not in sizes:

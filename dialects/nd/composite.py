@@ -1,6 +1,6 @@
-"""Ops that are said by others: activations, softmax and its kin, the mean.
+"""Ops defined by decomposition: activations, softmax and related ops, the mean.
 
-Their decomposition is their meaning. f16 and bf16 are computed in f32 and rounded once.
+The decomposition is their meaning. f16 and bf16 are computed in f32 and rounded once.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def meaning(formula: Formula) -> Callable[[Builder, Any], Sequence[SSAValue]]:
 
 
 class Activation(Unary, ABC):
-    """A function of one number that networks use; NaN stays NaN."""
+    """A unary function used in networks; NaN stays NaN."""
 
     ELEMENTS: ClassVar[frozenset[Kind]] = FLOAT
 
@@ -133,20 +133,20 @@ def _softplus(c: Composer, op: SoftplusOp, x: SSAValue) -> SSAValue:
 
 
 class FloatOp(SpelledOp, ABC):
-    """A composite of floats that has one result ``y``."""
+    """A composite on floats with one result ``y``."""
 
     x = operand_def(TensorType)
     y = result_def(TensorType)
 
     def verify_(self) -> None:
-        """Refuse integers; the shape rule says the rest."""
+        """Refuse integers; the shape rule checks the rest."""
         check_elements(tensor_of(self.x), FLOAT)
         super().verify_()
 
 
 @irdl_op_definition
 class GeluOp(FloatOp):
-    """``y = x Φ(x)``, where Φ is the normal distribution; ``approximate`` says how it is computed.
+    """``y = x Φ(x)``, where Φ is the normal distribution; ``approximate`` selects the formula.
 
     "none": ``x/2 (1 + erf(x/√2))``; "tanh": ``x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))``.
 
@@ -173,14 +173,14 @@ def _gelu(c: Composer, op: GeluOp, x: SSAValue) -> SSAValue:
     if op.approximate.data == "tanh":
         cube = c.mul(c.mul(x, x), x)
         inner = c.add(x, c.mul(cube, c.full(x, 0.044715)))
-        # (1 + tanh(u)) / 2 is 1 / (1 + e^-2u), which is cheaper and keeps small results exact
+        # (1 + tanh(u)) / 2 is 1 / (1 + e^-2u), which is cheaper and accurate for small results
         return c.div(x, _one_plus_exp(c, c.mul(inner, c.full(x, -sqrt(8 / pi)))))
     curve = c.of(ErfOp(c.mul(x, c.full(x, sqrt(0.5)))))
     return c.mul(c.mul(x, c.full(x, 0.5)), c.add(curve, c.full(x, 1)))
 
 
 class AlongAxisOp(FloatOp, ABC):
-    """A composite along one axis that keeps the shape.
+    """A composite along one axis that preserves the shape.
 
     * (C1) ``axis`` is one of the axes of x.
     """
@@ -193,14 +193,14 @@ class AlongAxisOp(FloatOp, ABC):
 
 @irdl_op_definition
 class SoftmaxOp(AlongAxisOp):
-    """``y = e^(x - m) / sum(e^(x - m))`` along ``axis``, where m is the greatest along it."""
+    """``y = e^(x - m) / sum(e^(x - m))`` along ``axis``, where m is the maximum along it."""
 
     name = "nd.softmax"
 
 
 @irdl_op_definition
 class LogSoftmaxOp(AlongAxisOp):
-    """``y = x - m - ln(sum(e^(x - m)))`` along ``axis``, where m is the greatest along it."""
+    """``y = x - m - ln(sum(e^(x - m)))`` along ``axis``, where m is the maximum along it."""
 
     name = "nd.log_softmax"
 
@@ -215,7 +215,7 @@ def _along_axis_shape(op: AlongAxisOp) -> Sequence[Attribute]:
 
 
 def shifted(c: Composer, x: SSAValue, axis: int) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """Return x - m, e^(x - m) and the sum of that along ``axis``."""
+    """Return x - m, e^(x - m) and the sum of the latter along ``axis``."""
     kept = others(x, [axis])
     shifted = c.sub(x, c.along(c.max_over(x, [axis]), x, kept))
     exp = c.of(ExpOp(shifted))
@@ -226,7 +226,7 @@ def shifted(c: Composer, x: SSAValue, axis: int) -> tuple[SSAValue, SSAValue, SS
 @meaning
 def _softmax(c: Composer, op: SoftmaxOp, x: SSAValue) -> SSAValue:
     _, exp, total = shifted(c, x, op.axis.value.data)
-    part = c.div(c.full(total, 1), total)  # one division for the row, not one for each element
+    part = c.div(c.full(total, 1), total)  # one division per row instead of one per element
     return c.mul(exp, c.along(part, x, others(x, [op.axis.value.data])))
 
 
@@ -239,9 +239,9 @@ def _log_softmax(c: Composer, op: LogSoftmaxOp, x: SSAValue) -> SSAValue:
 
 
 class OverAxesOp(FloatOp, ABC):
-    """A composite that combines the elements along ``axes``, which go.
+    """A composite that combines the elements along ``axes``, which are removed.
 
-    * (C1) ``axes`` are axes of x, each once.
+    * (C1) ``axes`` are distinct axes of x.
     """
 
     axes = prop_def(AXES)
@@ -255,14 +255,14 @@ class OverAxesOp(FloatOp, ABC):
 
 @irdl_op_definition
 class MeanOp(OverAxesOp):
-    """``y`` = the sum of x over ``axes``, divided by the number of its summands; NaN over none."""
+    """``y`` = the sum of x over ``axes``, divided by the number of summands; NaN if empty."""
 
     name = "nd.mean"
 
 
 @irdl_op_definition
 class LogsumexpOp(OverAxesOp):
-    """``y = ln(sum(e^x))`` over ``axes``, without overflow; -inf over none."""
+    """``y = ln(sum(e^x))`` over ``axes``, without overflow; -inf if empty."""
 
     name = "nd.logsumexp"
 
@@ -282,7 +282,7 @@ def _mean(c: Composer, op: MeanOp, x: SSAValue) -> SSAValue:
 @decomposition(LogsumexpOp)
 @meaning
 def _logsumexp(c: Composer, op: LogsumexpOp, x: SSAValue) -> SSAValue:
-    """m + ln(sum(e^(x - m))), where m is the greatest, or 0 where that is infinite."""
+    """m + ln(sum(e^(x - m))), where m is the maximum, or 0 if that is infinite."""
     gone = axes(op.axes)
     top = c.max_over(x, gone)
     m = c.of(SelectOp(c.of(IsfiniteOp(top)), top, c.full(top, 0)))

@@ -1,4 +1,4 @@
-"""From one element type to another."""
+"""Conversions between element types."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Conversion(Elementwise):
 
 @irdl_op_definition
 class CastOp(Conversion):
-    """``y`` = x as a value of another element type.
+    """``y`` = x converted to another element type.
 
     * Float to float rounds to nearest even (f64 to f16 and bf16 by way of f32).
     * Float to integer truncates towards zero and saturates; NaN gives 0.
     * Integer to float rounds to nearest even (to f16 and bf16 by way of f32).
     * Integer to integer keeps the low bits, and extends by the sign of the source type.
-    * To i1 is ``x ≠ 0`` (NaN is true); from i1 are 0 and 1.
+    * To i1 is ``x ≠ 0`` (NaN gives true); i1 converts to 0 and 1.
     """
 
     name = "nd.cast"
@@ -44,9 +44,9 @@ class CastOp(Conversion):
 
 @irdl_op_definition
 class BitcastOp(Conversion):
-    """``y`` = the bits of x taken as another element type of the same width.
+    """``y`` = the bits of x reinterpreted as another element type of the same width.
 
-    * (C1) Both element types are floats or integers of one width.
+    * (C1) Both element types are floats or integers of the same width.
     """
 
     name = "nd.bitcast"
@@ -77,7 +77,7 @@ def _cast_reference(op: CastOp, operands: Sequence[Array]) -> Array:
 
 
 def _saturated(x: Array, to: DType) -> Array:
-    """Truncate floats to integers; what is too large becomes the nearest integer there is."""
+    """Truncate floats to integers; values out of range become the nearest bound."""
     least, most = np.iinfo(to.numpy).min, np.iinfo(to.numpy).max
     whole = np.trunc(x.astype(np.float64))
     above, below = whole >= float(most + 1), whole < float(least)
@@ -87,7 +87,7 @@ def _saturated(x: Array, to: DType) -> Array:
 
 @reference(BitcastOp)
 def _bitcast_reference(op: BitcastOp, operands: Sequence[Array]) -> Array:
-    """Reinterpret the bits; bf16 is held as f32, its bits being the upper half."""
+    """Reinterpret the bits; bf16 is stored as the upper half of f32."""
     x = np.ascontiguousarray(operands[0]).reshape(np.shape(operands[0]))
     before, after = element_dtype(tensor_of(op.x)), element_dtype(tensor_of(op.y))
     if before.name == "bf16":

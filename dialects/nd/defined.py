@@ -1,6 +1,6 @@
-"""Elementwise ops that a Python function defines: class, result type and decomposition.
+"""Elementwise ops defined by a Python function: class, result type and decomposition.
 
-The function is traced for numbers instead of arrays, to a function of `nd` without axes. The op
+The function is traced with scalars instead of arrays, to a function of rank-0 `nd` ops. The op
 stands for the same ops in the shape of its operands, which may have `?`.
 """
 
@@ -41,10 +41,10 @@ Scalar: TypeAlias = Callable[[Sequence[DType], Numbers], ModuleOp]
 
 
 class DefinedOp(SpelledOp, ABC):
-    """An op that acts on each element by itself, as a Python function says.
+    """An op that applies a Python function to each element.
 
     * (C1) The operands have one type.
-    * (C2) The result has their shape, and the elements that the function gives.
+    * (C2) The result has their shape, and the element type that the function returns.
     """
 
     y = result_def(TensorType)
@@ -92,12 +92,12 @@ def define(
 
 
 def _free(parameter: str) -> str:
-    """Return what the class calls a parameter: ``y`` and others are names of its own."""
+    """Return the class's name for a parameter: ``y`` and others are already attributes."""
     return f"{parameter}_" if hasattr(DefinedOp, parameter) or parameter == "name" else parameter
 
 
 def _field(name: str, default: bool | int | float | str) -> Any:
-    """Return the property that holds such a number; a flag is there or not."""
+    """Return the property for such a number; a flag is present or absent."""
     match default:
         case bool():
             return opt_prop_def(UnitAttr, prop_name=name)
@@ -126,7 +126,7 @@ def _result_type(op: DefinedOp) -> Sequence[Attribute]:
 
 
 def _decompose(builder: Builder, op: DefinedOp) -> Sequence[SSAValue]:
-    """Write the scalar function's ops in the shape of the operands."""
+    """Inline the scalar function's ops in the shape of the operands."""
     body = op.scalar().body.block
     compose = Composer(builder)
     first = op.operands[0]
@@ -150,7 +150,7 @@ def _decompose(builder: Builder, op: DefinedOp) -> Sequence[SSAValue]:
 
 
 def _in_shape(inner: Operation, inputs: Sequence[SSAValue]) -> Operation:
-    """Return the op ``inner``, which has no axes, on ``inputs``, which may have some."""
+    """Return the rank-0 op ``inner`` on ``inputs``, which may have axes."""
     _check_elementwise(inner)
     types = [
         like(tensor_of(inputs[0]), tensor_of(v).element_type) if inputs else v.type

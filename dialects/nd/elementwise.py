@@ -1,6 +1,6 @@
-"""What the ops share that act on each element by itself: operands, syntax, verification.
+"""The base classes of elementwise ops: operands, syntax, verification.
 
-The ops lie in `arithmetic`, `transcendental`, `bitwise`, `compare` and `convert`.
+The ops are defined in `arithmetic`, `transcendental`, `bitwise`, `compare` and `convert`.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ OpT = TypeVar("OpT", bound="Elementwise")
 
 
 class Elementwise(NdOp, ABC):
-    """An op that acts on each element by itself.
+    """An op that acts on each element separately.
 
-    Written ``%y = nd.add %a, %b : tensor<4xf32>``: one type for operands and result. An op whose
-    result has other elements says so: ``nd.lt %a, %b : tensor<4xf32> -> tensor<4xi1>``.
-    In f16 and bf16 an op computes in f32 and rounds once.
+    Syntax: ``%y = nd.add %a, %b : tensor<4xf32>``: one type for operands and result. An op that
+    changes the element type has two: ``nd.lt %a, %b : tensor<4xf32> -> tensor<4xi1>``.
+    For f16 and bf16 an op computes in f32 and rounds once.
 
-    * (C1) The operands have one type.
-    * (C2) The elements are of one of the kinds in ``ELEMENTS``.
-    * (C3) The result has the shape of the operands, and their elements or those the op says.
+    * (C1) The operands have the same type.
+    * (C2) The element type is of one of the kinds in ``ELEMENTS``.
+    * (C3) The result has the shape of the operands, and their element type or the op's.
     """
 
     ELEMENTS: ClassVar[frozenset[Kind]]
-    """The kinds of elements it computes with."""
+    """The supported kinds of element types."""
     CONVERTS: ClassVar[bool] = False
-    """Whether the result may have other elements than the operands."""
+    """Whether the result may have another element type than the operands."""
 
     y = result_def(TensorType)
 
@@ -55,11 +55,11 @@ class Elementwise(NdOp, ABC):
 
     @classmethod
     def types_from(cls, type: Attribute) -> Sequence[Attribute]:
-        """Return the types of all operands, given the one type that is written."""
+        """Return the types of all operands, given the one that the syntax has."""
         return (type,) * len(cls.get_irdl_definition().operands)
 
     def written_type(self) -> Attribute:
-        """Return the operand type that the custom syntax spells."""
+        """Return the operand type that the syntax has."""
         return self.operands[0].type
 
     @classmethod
@@ -97,7 +97,7 @@ class Elementwise(NdOp, ABC):
 
 
 class Unary(Elementwise, ABC):
-    """An op with one operand, whose result has its type."""
+    """An op with one operand and a result of its type."""
 
     x = operand_def(TensorType)
 
@@ -106,7 +106,7 @@ class Unary(Elementwise, ABC):
 
 
 class Binary(Elementwise, ABC):
-    """An op with two operands, whose result has their type."""
+    """An op with two operands and a result of their type."""
 
     a = operand_def(TensorType)
     b = operand_def(TensorType)
@@ -116,12 +116,12 @@ class Binary(Elementwise, ABC):
 
 
 def same_type(*ops: type[Operation]) -> None:
-    """Give ``ops`` the shape rule of most: the result has the type of the first operand."""
+    """Register for ``ops`` the usual shape rule: the result has the type of the first operand."""
     shape(*ops)(lambda op: (op.operands[0].type,))
 
 
 def in_numpy(meanings: Mapping[type[Operation], Callable[..., Any]]) -> None:
-    """Register what ops mean as functions on arrays; f16 is computed in f32."""
+    """Register NumPy functions as the meaning of ops; f16 is computed in f32."""
     for op, meaning in meanings.items():
         reference(op)(_in_f32(meaning))
 

@@ -1,4 +1,4 @@
-"""The spelling of ops whose last operands form a group: ``nd.name %x, sizes(%n, %m) {...} : T``."""
+"""The syntax of ops whose last operands form a group: ``nd.name %x, sizes(%n, %m) {...} : T``."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ INDEX = IndexType()
 
 
 def like(x: SSAValue, shape: Shape) -> TensorType[Attribute]:
-    """Return the type of a tensor with the elements of ``x`` and another shape."""
+    """Return a tensor type with the element type of ``x`` and another shape."""
     return TensorType(element(x), shape)
 
 
 class GroupedOp(SpelledOp, ABC):
-    """An op whose last, variadic operand is spelled as a group after a keyword.
+    """An op whose last, variadic operand is written as a group after a keyword.
 
-    A group called ``sizes`` holds `index` values, whose types are not written.
+    A group called ``sizes`` holds `index` values, whose types are omitted.
     """
 
     GROUP: ClassVar[str] = "sizes"

@@ -1,4 +1,4 @@
-"""Composites that bring values to mean 0 and variance 1, then scale and shift them.
+"""Composites that normalize values to mean 0 and variance 1, then scale and shift them.
 
 f16 and bf16 are computed in f32 and rounded once.
 """
@@ -25,7 +25,7 @@ from stepwell.dialects.readings import decomposition, shape
 class NormOp(FloatOp, ABC):
     """A normalization of ``x``; ``eps`` is added to the variance.
 
-    * (C1) The parameters have the elements of x and the sizes of the axes they belong to.
+    * (C1) The parameters have the element type of x and the sizes of their axes.
     """
 
     axis = prop_def(IntegerAttr)
@@ -36,7 +36,7 @@ class NormOp(FloatOp, ABC):
         raise TypeError(self.name)
 
     def at_most(self) -> int:
-        """Return how many parameters there may be."""
+        """Return the maximum number of parameters."""
         return len(self.operands) - 1
 
     def check(self) -> None:
@@ -57,9 +57,9 @@ class NormOp(FloatOp, ABC):
 
 
 class OverLastAxesOp(NormOp, ABC):
-    """A normalization over ``axis`` and all that follow it."""
+    """A normalization over ``axis`` and all later axes."""
 
-    x = operand_def(TensorType)  # again, so that it comes first
+    x = operand_def(TensorType)  # repeated so that it is the first operand
     parameters = var_operand_def(TensorType)
 
     def __init__(
@@ -83,33 +83,33 @@ class OverLastAxesOp(NormOp, ABC):
 
 @irdl_op_definition
 class LayerNormOp(OverLastAxesOp):
-    """``y = (x - mean) / √(variance + eps) * scale + bias`` over ``axis`` and all that follow it.
+    """``y = (x - mean) / √(variance + eps) * scale + bias`` over ``axis`` and all later axes.
 
-    The parameters are scale, then bias; both may be absent.
+    The parameters are scale, then bias; both are optional.
 
-    * (C1) The parameters have the elements of x and the sizes of the axes from ``axis`` on.
+    * (C1) The parameters have the element type of x and the sizes of the axes from ``axis`` on.
     """
 
     name = "nd.layer_norm"
 
     def at_most(self) -> int:
-        """Scale and bias."""
+        """Return 2: scale and bias."""
         return 2
 
 
 @irdl_op_definition
 class RmsNormOp(OverLastAxesOp):
-    """``y = x / √(mean(x²) + eps) * scale`` over ``axis`` and all that follow it.
+    """``y = x / √(mean(x²) + eps) * scale`` over ``axis`` and all later axes.
 
-    The parameter is scale; it may be absent.
+    The parameter is scale; it is optional.
 
-    * (C1) The parameter has the elements of x and the sizes of the axes from ``axis`` on.
+    * (C1) The parameter has the element type of x and the sizes of the axes from ``axis`` on.
     """
 
     name = "nd.rms_norm"
 
     def at_most(self) -> int:
-        """Only scale."""
+        """Return 1: scale only."""
         return 1
 
 
@@ -117,13 +117,13 @@ class RmsNormOp(OverLastAxesOp):
 class BatchNormOp(NormOp):
     """``y = (x - mean) * scale / √(variance + eps) + bias``, all four along ``axis``.
 
-    This is inference: mean and variance are given.
+    This is the inference form: mean and variance are operands.
 
-    * (C1) The parameters have the elements of x and the size of ``axis``.
+    * (C1) The parameters have the element type of x and the size of ``axis``.
     """
 
     name = "nd.batch_norm"
-    x = operand_def(TensorType)  # again, so that it comes first
+    x = operand_def(TensorType)  # repeated so that it is the first operand
     scale = operand_def(TensorType)
     bias = operand_def(TensorType)
     mean = operand_def(TensorType)
@@ -147,7 +147,7 @@ class BatchNormOp(NormOp):
         )
 
     def belongs(self) -> tuple[int, ...]:
-        """Return the one axis."""
+        """Return the axis."""
         return (self.axis.value.data,)
 
 
@@ -158,13 +158,13 @@ def _norm_shape(op: NormOp) -> Sequence[Attribute]:
 
 
 def _over_root(c: Composer, x: SSAValue, variance: SSAValue, op: NormOp) -> SSAValue:
-    """Return x / √(variance + eps), the variance belonging to the leading axes of x."""
+    """Return x / √(variance + eps), with the variance indexed by the leading axes of x."""
     root = c.of(RsqrtOp(c.add(variance, c.full(variance, op.eps.value.data))))
     return c.mul(x, c.along(root, x, range(op.axis.value.data)))
 
 
 def _scaled(c: Composer, op: OverLastAxesOp, y: SSAValue) -> SSAValue:
-    """Return y * scale + bias, as far as there are such."""
+    """Return y * scale + bias, without missing parameters."""
     for combine, parameter in zip((c.mul, c.add), op.parameters, strict=False):
         y = combine(y, c.along(c.wide(parameter), y, op.belongs()))
     return y
@@ -188,7 +188,7 @@ def _rms_norm(c: Composer, op: RmsNormOp, x: SSAValue) -> SSAValue:
 @decomposition(BatchNormOp)
 @meaning
 def _batch_norm(c: Composer, op: BatchNormOp, x: SSAValue) -> SSAValue:
-    """(x - mean) * factor + bias, the factor once for each channel."""
+    """(x - mean) * factor + bias, with the factor computed once per channel."""
     scale, bias, mean, variance = (c.wide(v) for v in (op.scale, op.bias, op.mean, op.variance))
     root = c.of(RsqrtOp(c.add(variance, c.full(variance, op.eps.value.data))))
     centred = c.sub(x, c.along(mean, x, op.belongs()))

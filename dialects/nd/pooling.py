@@ -1,4 +1,4 @@
-"""Pooling: the greatest or the mean of each window of the last axes."""
+"""Pooling: the maximum or the mean of each window of the last axes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from stepwell.dialects.readings import decomposition, shape
 
 
 class PoolOp(SpelledOp, ABC):
-    """A window over the last axes of x, as many as ``window`` has numbers.
+    """A window over the last axes of x, one for each number of ``window``.
 
-    ``strides`` are those of the window where not given, ``low`` and ``high`` (padding) 0.
+    ``strides`` default to the window's sizes, ``low`` and ``high`` (padding) to 0.
 
-    * (C1) The window's numbers are positive, and no more than x has axes.
-    * (C2) Strides are positive, padding not negative, one number for each of the window's.
+    * (C1) The window's sizes are positive, and no more than x has axes.
+    * (C2) Strides are positive, padding is not negative, each with one number per window size.
     """
 
     x = operand_def(TensorType)
@@ -56,7 +56,7 @@ class PoolOp(SpelledOp, ABC):
 
     @property
     def moves(self) -> Window:
-        """How the window moves."""
+        """The geometry of the window."""
         return _moves(self.properties)
 
     def full(self) -> tuple[Shape, Shape, Shape, Shape]:
@@ -82,15 +82,15 @@ def _moves(properties: Mapping[str, Any]) -> Window:
 
 @irdl_op_definition
 class MaxPoolOp(PoolOp):
-    """``y`` = the greatest of each window of x; what lies outside x is not looked at.
+    """``y`` = the maximum of each window of x; positions outside of x are ignored.
 
-    A window wholly outside gives -inf, or the least integer. Constraints as `PoolOp`.
+    A window completely outside gives -inf, or the least integer. Constraints as `PoolOp`.
     """
 
     name = "nd.max_pool"
 
     def verify_(self) -> None:
-        """Refuse i1; the shape rule says the rest."""
+        """Refuse i1; the shape rule checks the rest."""
         check_elements(tensor_of(self.x), NUMBER)
         super().verify_()
 
@@ -99,7 +99,7 @@ class MaxPoolOp(PoolOp):
 class AvgPoolOp(PoolOp):
     """``y`` = the mean of each window of x.
 
-    What lies outside x does not count, or counts as 0 with ``count_include_pad``. Constraints as
+    Positions outside of x do not count, or count as 0 with ``count_include_pad``. Constraints as
     `PoolOp`.
     """
 
@@ -107,7 +107,7 @@ class AvgPoolOp(PoolOp):
     count_include_pad = opt_prop_def(UnitAttr)
 
     def verify_(self) -> None:
-        """Refuse integers; the shape rule says the rest."""
+        """Refuse integers; the shape rule checks the rest."""
         check_elements(tensor_of(self.x), FLOAT)
         super().verify_()
 
@@ -126,7 +126,7 @@ def _max_pool(builder: Builder, op: MaxPoolOp) -> Sequence[SSAValue]:
 @decomposition(AvgPoolOp)
 @meaning
 def _avg_pool(c: Composer, op: AvgPoolOp, x: SSAValue) -> SSAValue:
-    """The sum of each window, divided by how many elements of x were in it."""
+    """Divide the sum of each window by the number of its elements in x."""
     moves = op.moves
     total = c.of(WindowSumOp(x, *op.full()))
     if op.count_include_pad is not None or not any((*moves.low, *moves.high)):

@@ -1,4 +1,4 @@
-"""Sizes as values: nd.dim asks a tensor for one, nd.from_index makes a tensor of one."""
+"""Sizes as values: nd.dim reads one from a tensor, nd.from_index converts one to a tensor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stepwell.dialects.readings import Array, gradient, reference, shape
 
 @irdl_op_definition
 class DimOp(SpelledOp):
-    """n = how many elements ``x`` has along ``axis``.
+    """n = the number of elements of ``x`` along ``axis``.
 
     * (C1) axis is one of the axes of x.
     """
@@ -76,7 +76,7 @@ gradient.none(DimOp, because="a size is no tensor")
 
 @irdl_op_definition
 class FromIndexOp(SpelledOp):
-    """y = the size ``n`` as a 0-d i64 tensor, to compute with."""
+    """y = the size ``n`` as a 0-d i64 tensor, for arithmetic."""
 
     name = "nd.from_index"
     n = operand_def(IndexType)

@@ -1,4 +1,4 @@
-"""Ops of `nd` that put the elements along an axis in order."""
+"""Ops of `nd` that sort the elements along an axis."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from stepwell.dialects.types import dtype
 
 
 class OrderOp(SpelledOp, ABC):
-    """What sort and argsort share.
+    """The base of sort and argsort.
 
-    The order is that of NumPy's stable sort: NaN is greater than any number and equal to NaN,
-    -0.0 equals 0.0, and equal elements stay in the order in which they were, with ``descending``
-    too.
+    The order is that of NumPy's stable sort: NaN is greater than any number and equal to NaN, -0.0
+    equals 0.0, and equal elements keep their order, with ``descending`` too.
     """
 
     x = operand_def(TensorType)
@@ -47,9 +46,9 @@ class OrderOp(SpelledOp, ABC):
 
 @irdl_op_definition
 class SortOp(OrderOp):
-    """y = x with the elements along ``axis`` in rising order, or falling with ``descending``.
+    """y = x with the elements along ``axis`` in ascending order, or ``descending``.
 
-    NaN is the greatest; which of -0.0 and 0.0 comes first, and the bits of NaN, are not said.
+    NaN is the greatest; the order of -0.0 and 0.0, and the bits of NaN, are unspecified.
 
     * (C1) axis is an axis of x.
     """
@@ -59,7 +58,7 @@ class SortOp(OrderOp):
 
 @irdl_op_definition
 class ArgsortOp(OrderOp):
-    """y[k] = where along ``axis`` of x the element lies that nd.sort would put at k.
+    """y[k] = the index along ``axis`` of x of the element that nd.sort would put at k.
 
     * (C1) axis is an axis of x.
     * (C2) The result is i32 or i64.
@@ -83,13 +82,13 @@ class ArgsortOp(OrderOp):
 class OrderStatisticsOp(SpelledOp):
     """y[j] = the element along ``axis`` of x that nd.sort would put at ranks[j].
 
-    Few of them are found without sorting the others. A rank that is too small is that of the first
-    element, one that is too large that of the last.
+    A few of them are found without sorting the others. A rank below 0 counts as 0, a rank beyond
+    the end as the last.
 
     * (C1) axis is an axis of x.
     * (C2) ranks are i64.
-    * (C3) ranks have the sizes of x along all axes but ``axis``.
-    * (C4) The axis has an element, unless none is asked for.
+    * (C3) ranks have the sizes of x along all other axes.
+    * (C4) The axis has an element, unless there are no ranks.
     """
 
     name = "nd.order_statistics"
@@ -142,10 +141,10 @@ def _argsort_shape(op: ArgsortOp) -> Sequence[Attribute]:
 
 
 def _order(op: OrderOp, x: Array) -> Array:
-    """Return where each element of the result comes from."""
+    """Return the index of the source of each element of the result."""
     axis = op.axis.value.data
     if dtype(element(op.x)).name in ("f16", "bf16"):
-        x = x.astype(np.float32)  # what NumPy does not know it does not put NaN last of
+        x = x.astype(np.float32)  # NumPy sorts NaN last only for its own float types
     if not op.descending:
         return np.argsort(x, axis=axis, kind="stable")
     from_behind = np.argsort(np.flip(x, axis), axis=axis, kind="stable")

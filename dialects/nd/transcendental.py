@@ -1,4 +1,4 @@
-"""Functions of analysis element by element: powers, logarithms, circles, hyperbolas, errors."""
+"""Elementwise transcendental functions: powers, logarithms, trigonometric, hyperbolic, erf."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stepwell.dialects.readings import Array
 
 
 class Analytic(Unary):
-    """A function of one floating point number; NaN stays NaN."""
+    """A unary floating-point function; NaN stays NaN."""
 
     ELEMENTS: ClassVar = FLOAT
 
@@ -85,7 +85,7 @@ class RsqrtOp(Analytic):
 
 @irdl_op_definition
 class CbrtOp(Analytic):
-    """``y = ∛x``, of the sign of x."""
+    """``y = ∛x``, with the sign of x."""
 
     name = "nd.cbrt"
 
@@ -155,21 +155,21 @@ class TanhOp(Analytic):
 
 @irdl_op_definition
 class AsinhOp(Analytic):
-    """``y`` of which x is the sinh."""
+    """``y`` = the inverse hyperbolic sine of x."""
 
     name = "nd.asinh"
 
 
 @irdl_op_definition
 class AcoshOp(Analytic):
-    """``y ≥ 0`` of which x is the cosh; NaN where x < 1."""
+    """``y ≥ 0`` = the inverse hyperbolic cosine of x; NaN where x < 1."""
 
     name = "nd.acosh"
 
 
 @irdl_op_definition
 class AtanhOp(Analytic):
-    """``y`` of which x is the tanh; ±inf at ±1, NaN beyond."""
+    """``y`` = the inverse hyperbolic tangent of x; ±inf at ±1, NaN beyond."""
 
     name = "nd.atanh"
 
@@ -192,9 +192,9 @@ class ErfcOp(Analytic):
 class PowOp(Binary):
     """``y = a ^ b``.
 
-    * Floats follow C's pow: ``pow(x, ±0) = pow(1, y) = 1`` even for NaN; a negative base to a
-      power that is no integer is NaN.
-    * Integers wrap. To a negative power 1 and -1 have their own, everything else gives 0.
+    * Floats follow C's pow: ``pow(x, ±0) = pow(1, y) = 1`` even for NaN; a negative base with a
+      non-integer exponent gives NaN.
+    * Integers wrap. With a negative exponent 1 and -1 give their power, all others 0.
     """
 
     name = "nd.pow"
@@ -203,7 +203,7 @@ class PowOp(Binary):
 
 @irdl_op_definition
 class Atan2Op(Binary):
-    """``y`` = the angle of the point (b, a) in [-π, π], as C's ``atan2(a, b)`` has it."""
+    """``y`` = the angle of the point (b, a) in [-π, π], as C's ``atan2(a, b)``."""
 
     name = "nd.atan2"
     ELEMENTS: ClassVar = FLOAT
@@ -211,7 +211,7 @@ class Atan2Op(Binary):
 
 @irdl_op_definition
 class HypotOp(Binary):
-    """``y = √(a² + b²)`` without undue overflow; inf where either is infinite, even beside NaN."""
+    """``y = √(a² + b²)`` without undue overflow; inf if either is infinite, even with a NaN."""
 
     name = "nd.hypot"
     ELEMENTS: ClassVar = FLOAT
@@ -250,7 +250,7 @@ same_type(*OPS)
 
 
 def _in_f64(meaning: Callable[..., Any]) -> Callable[..., Any]:
-    """Compute in f64: rounded to f32 this is right but for ties nearly hit."""
+    """Compute in f64: rounded to f32 the result is correct except very near ties."""
 
     def rule(*operands: Array) -> Array:
         result = meaning(*(np.asarray(x, np.float64) for x in operands))
@@ -265,7 +265,7 @@ def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
 
 
 def _power_in_f64(a: Array, b: Array) -> Array:
-    return np.where(b == 2, a * a, np.power(a, b))  # NumPy's is not exact for squares
+    return np.where(b == 2, a * a, np.power(a, b))  # NumPy's power is not exact for squares
 
 
 _float_power = _in_f64(_power_in_f64)

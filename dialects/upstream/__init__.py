@@ -1,7 +1,7 @@
-"""What xDSL's own dialects lack for us: reference rules, memory effects, syntax.
+"""Additions to xDSL's own dialects: reference rules, memory effects, syntax.
 
-Importing this package changes classes of xDSL once: all that is changed stands in `changes`, with
-why, and the test that tells when it is needed no more. It also fills the interpreter's tables.
+Importing this package changes classes of xDSL once: `changes` lists all changes with their reasons,
+and with the test that detects when one is no longer needed. It also fills the interpreter's tables.
 """
 
 from stepwell.dialects.upstream import (

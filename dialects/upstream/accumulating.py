@@ -1,7 +1,7 @@
-"""Reductions of linalg.generic evaluated many points at a time, with the results of one at a time.
+"""Evaluate reductions of linalg.generic many points at a time, with sequential results.
 
-Where each result is combined with the one before by an op that NumPy accumulates in order, the
-rest of the body is evaluated over a run of the reduction's points as it is over parallel axes.
+If each result is combined with the previous one by an op that NumPy accumulates in order, the rest
+of the body is evaluated for a run of reduction points at once, as it is for parallel axes.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from stepwell.dialects.readings import Array, reference
 from stepwell.dialects.upstream.scalar import element_of, numpy_type
 
 POINTS = 1 << 20
-"""How many elements a run has at most, as far as parallel axes leave it that."""
+"""Maximum elements evaluated in one run, parallel axes included."""
 MIN_COMBINED = 64
-"""From this many elements on, combining whole arrays is no slower than accumulating."""
+"""Minimum elements at which combining whole arrays is as fast as accumulating."""
 
 _COMBINE: dict[type[Operation], Any] = {
     arith.AddfOp: np.add,
@@ -46,14 +46,14 @@ _COMBINE: dict[type[Operation], Any] = {
 
 @dataclass(frozen=True)
 class Accumulation:
-    """What a body combines with each of its results, and how."""
+    """The ops that combine a body's terms with its results."""
 
     block: Block
     combining: tuple[Operation, ...]
     values: tuple[SSAValue, ...]
 
     def over(self, result: int, state: Array, terms: Array) -> Array:
-        """Combine with a result, one after the other, what lies along the first axis."""
+        """Combine the terms along the first axis with a result, one after the other."""
         combine = _COMBINE[type(self.combining[result])]
         if state.size < MIN_COMBINED:
             both = np.concatenate([state[None], terms.astype(state.dtype, copy=False)])
@@ -65,7 +65,7 @@ class Accumulation:
 
 
 def accumulation_of(op: linalg.GenericOp, arrays: Sequence[Array]) -> Accumulation | None:
-    """Return how ``op`` reduces; None where it does not, or not simply."""
+    """Return how ``op`` reduces; None if it does not, or not in a simple form."""
     block, first = op.body.block, len(op.inputs)
     kinds = enumerate(op.iterator_types)
     spanned = {d for d, kind in kinds if kind == IteratorTypeAttr.parallel()}
@@ -99,7 +99,7 @@ def accumulation_of(op: linalg.GenericOp, arrays: Sequence[Array]) -> Accumulati
 
 
 def runs(sizes: Sequence[int], others: Sequence[int], elements: int) -> Iterator[list[Array]]:
-    """Yield the points of the axes ``others``, some at a time, as one array for each axis."""
+    """Yield the points of the axes ``others`` in runs, as one array for each axis."""
     shape = [sizes[d] for d in others]
     number, length = math.prod(shape), max(1, POINTS // max(elements, 1))
     for start in range(0, number, length):

@@ -1,7 +1,7 @@
-"""Refuse modules of buffers that touch, at a place that is a constant, what is not there.
+"""Refuse modules on buffers with an out-of-bounds access at constant indices.
 
-What a module of tensors reaches is proved (`accesses.py`); one of buffers or loops states each
-address itself, and of those that it computes nothing is proved.
+The accesses of a module on tensors are proved (`accesses.py`); a module on buffers or loops
+computes its own addresses, of which nothing is proved.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stepwell.dialects.types import place_of
 from stepwell.dialects.upstream.verifiers.types import shape
 
 Access = tuple[Attribute, Sequence[SSAValue], Sequence[int]]
-"""The type of a buffer, the indices, and how many elements are touched along its last axes."""
+"""The type of a buffer, the indices, and the number of elements accessed along its last axes."""
 
 _ACCESSES: Mapping[type[Operation], Callable[[Any], Access]] = {
     memref.LoadOp: lambda op: (op.memref.type, op.indices, ()),
@@ -29,7 +29,7 @@ _ACCESSES: Mapping[type[Operation], Callable[[Any], Access]] = {
 
 
 def check_constant_places(module: ModuleOp) -> None:
-    """Raise `CompileError` at the first access that is seen to be out of bounds."""
+    """Raise `CompileError` at the first access that is provably out of bounds."""
     for op in module.walk():
         if (access := _ACCESSES.get(type(op))) is not None:
             _check(op, *access(op))

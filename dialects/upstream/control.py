@@ -1,4 +1,4 @@
-"""Evaluation of scf and func: control flow, run as it reads."""
+"""Evaluation of scf and func: control flow, run directly."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _while(
 def _parallel(
     interpreter: Interpreter, op: scf.ParallelOp, operands: Sequence[Value]
 ) -> tuple[Value, ...]:
-    """Run the iterations in order; a reduction folds what each iteration hands to scf.reduce."""
+    """Run the iterations in order; a reduction folds the operands of scf.reduce."""
     rank = len(op.lowerBound)
     lower, upper, step = (operands[i * rank : (i + 1) * rank] for i in range(3))
     values = list(operands[3 * rank :])

@@ -1,7 +1,7 @@
-"""Say which memory ops of xDSL touch that declare nothing, for cse, dce and the like.
+"""Declare memory effects of xDSL's ops that declare none, for cse, dce and the like.
 
-An op without a declared effect counts as touching everything. What is said here, our passes hear;
-xDSL's classes stay as they are for whoever else uses them.
+An op without declared effects counts as accessing all memory. Only our passes use these
+declarations; xDSL's classes are unchanged for other users.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _Effects = Callable[[Operation], Set[EffectInstance]]
 
 
 def _effects(reads: _Buffers, writes: _Buffers) -> _Effects:
-    """Return which operands an op reads and writes, where they are buffers."""
+    """Return a function from an op to its reads and writes of buffer operands."""
 
     def effects(op: Operation) -> Set[EffectInstance]:
         return {
@@ -68,7 +68,7 @@ _QUIET = frozenset[type[Operation]](
 
 
 class EndsCall(MemoryEffect):
-    """What an op does that may end the call: as if it wrote, to nowhere in particular."""
+    """The effect of an op that may end the call: modelled as a write to unspecified memory."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> set[EffectInstance]:
@@ -77,14 +77,14 @@ class EndsCall(MemoryEffect):
 
 
 def is_quiet(kind: type[Operation]) -> bool:
-    """Whether no op of a class touches memory, whatever it contains."""
+    """Whether no op of a class accesses memory, including its regions."""
     if kind in _QUIET:
         return True
     return kind.has_trait(NoMemoryEffect) and not kind.has_trait(RecursiveMemoryEffect)
 
 
 def effects_of(op: Operation) -> Set[EffectInstance] | None:
-    """Return what an op does to memory; None where nobody says."""
+    """Return the memory effects of an op; None if they are unknown."""
     kind = type(op)
     if kind in _QUIET:
         return frozenset()
@@ -115,6 +115,6 @@ def _inside(op: Operation) -> Set[EffectInstance] | None:
 
 
 def touches_nothing(op: Operation) -> bool:
-    """Whether an op and all in it neither read nor write memory."""
+    """Whether an op and its regions neither read nor write memory."""
     effects = effects_of(op)
     return effects is not None and not effects

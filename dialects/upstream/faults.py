@@ -1,6 +1,6 @@
-"""What the interpreter says where a program of buffers wants to touch what is not there.
+"""Errors of the interpreter for out-of-bounds accesses in programs on buffers.
 
-The words are those of the guards in compiled programs (`lowering/emit/guards.py`).
+The messages are those of the guards in compiled programs (`lowering/emit/guards.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stepwell.dialects.types import called, place_of
 
 
 def fault(op: Operation, words: tuple[str, ...], *values: int) -> NoReturn:
-    """Raise `OutOfBounds`, at the place of ``op``; ``values`` stand between ``words``."""
+    """Raise `OutOfBounds` at the location of ``op``; ``values`` go between ``words``."""
     at = place_of(op)
     raise Guard(words, str(at) if at else "").fault([int(v) for v in values])
 
@@ -24,7 +24,7 @@ def fault(op: Operation, words: tuple[str, ...], *values: int) -> NoReturn:
 def place(
     op: Operation, buffer: SSAValue, indices: Sequence[Any], shape: Sequence[int], lanes: int = 1
 ) -> tuple[Any, ...]:
-    """Return ``indices`` where so many lanes from there on lie within ``shape``.
+    """Return ``indices`` if ``lanes`` elements from them on are within ``shape``, else raise.
 
     Inside of a linalg.generic an index may be an array of those of all its iterations.
     """
@@ -47,13 +47,13 @@ def place(
 
 
 def check_lane(op: Operation, position: int, lanes: int) -> None:
-    """Raise where a vector has no such lane."""
+    """Raise if a vector has no such lane."""
     if not 0 <= position < lanes:
         fault(op, (f"{op.name}: the vector has no lane ", ", it has ", ""), position, lanes)
 
 
 def check_part(op: Any, axis: int, offset: int, size: int, step: int, room: int) -> None:
-    """Raise where a part of an axis is not all there."""
+    """Raise if a part of an axis is out of bounds."""
     first, last = offset, offset + max(size - 1, 0) * step
     fits = 0 <= first <= room and size >= 0 and (step != 0 or size < 2)
     if not fits or (size and not (first < room and 0 <= last < room)):
@@ -62,20 +62,20 @@ def check_part(op: Any, axis: int, offset: int, size: int, step: int, room: int)
 
 
 def check_sizes(op: Operation, sizes: Sequence[int]) -> None:
-    """Raise where a buffer cannot have such sizes."""
+    """Raise if sizes are invalid for a buffer."""
     for size in sizes:
         if not 0 <= size <= LONGEST_AXIS:
             fault(op, (f"{op.name}: a size of ", " is not one a buffer has"), size)
 
 
 def check_equal(op: Operation, a: int, b: int, words: tuple[str, ...]) -> None:
-    """Raise where two numbers are not one."""
+    """Raise if two numbers differ."""
     if a != b:
         fault(op, words, a, b)
 
 
 def check_loop(op: Operation, low: int, high: int, step: int) -> None:
-    """Raise where a loop does not go on forwards, or between bounds that are too far apart."""
+    """Raise if a loop's step is not positive, or its bounds are too large."""
     if not 1 <= step <= FARTHEST:
         fault(op, (f"{op.name}: it goes on by ", ""), step)
     for bound in (low, high):

@@ -1,7 +1,7 @@
 """Declarations of functions keep the attributes of their arguments and results.
 
-xDSL reads those of arguments without names and drops them, and prints a declaration by its type
-alone; where it reads and prints for others, it still does. Here it is
+xDSL drops those of unnamed arguments when it reads, and prints a declaration by its type alone; for
+other users of xDSL it still does. Here the syntax is
 ``func.func private @f(f32 {llvm.noalias}) -> (i32 {llvm.zeroext})``.
 """
 
@@ -26,7 +26,7 @@ _xdsl_print: Any = format.print_func_op_like
 
 
 class _Listening:
-    """A parser that notes the attributes which follow types and names of arguments."""
+    """A parser that records the attributes after types and names of arguments."""
 
     def __init__(self, parser: Parser) -> None:
         self.parser = parser
@@ -37,12 +37,12 @@ class _Listening:
         return getattr(self.parser, name)
 
     def parse_optional_type(self) -> Any:
-        """Parse the type of an argument without a name."""
+        """Parse the type of an unnamed argument."""
         self._waiting = True
         return self.parser.parse_optional_type()
 
     def parse_optional_dictionary_attr_dict(self) -> dict[str, Attribute]:
-        """Parse attributes, and note them where they are of an argument without a name."""
+        """Parse attributes, and record those of an unnamed argument."""
         found = self.parser.parse_optional_dictionary_attr_dict()
         if self._waiting:
             self.nameless.append(found)
@@ -72,7 +72,7 @@ def _print(
     is_variadic: bool = False,
     **options: Any,
 ) -> None:
-    """Print as xDSL does; a declaration of a function with attributes is printed whole."""
+    """Print as xDSL does, but a declaration with attributes of arguments or results in full."""
     notes = {"arg_attrs": arg_attrs, "res_attrs": res_attrs}
     ours = isinstance(printer, ElidingPrinter)
     if not ours or body.blocks or is_variadic or not any(notes.values()):
@@ -99,7 +99,7 @@ def _print_types(printer: Printer, types: Sequence[Attribute], notes: Any) -> No
 
 
 def _install() -> None:
-    """Replace both functions where they are defined and wherever they have been imported."""
+    """Replace both functions in their module and wherever they have been imported."""
     for module in [format, utils, *sys.modules.values()]:
         if not getattr(module, "__name__", "").startswith("xdsl."):
             continue

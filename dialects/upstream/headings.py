@@ -1,8 +1,8 @@
-"""llvm.func as MLIR writes it, ``llvm.func weak hidden fastcc @f()``; what pooling compares.
+"""The syntax of llvm.func as in MLIR, ``llvm.func weak hidden fastcc @f()``; max pooling's body.
 
-xDSL has the calling convention before the visibility, which MLIR does not read; and the body that
-it gives linalg.pooling_nchw_max compares the image with the window, not with what was found before.
-Both are so in text that Stepwell reads and prints; xDSL's classes stay as they are.
+xDSL puts the calling convention before the visibility, which MLIR cannot read; and its body of
+linalg.pooling_nchw_max compares the image with the window instead of the previous result. Both are
+corrected when Stepwell reads and prints text; xDSL's classes are unchanged.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from stepwell.dialects.printing import PRINTERS
 
 _OWN = ("sym_name", "function_type", "arg_attrs", "res_attrs")
 _SPELLED = ("linkage", "CConv", "visibility_", "unnamed_addr")
-"""Properties that the heading says, before the name and behind it."""
+"""Properties that are part of the heading, before and after the name."""
 _VISIBILITIES = ("", "hidden", "protected")
 _ADDRESSES = ("", "local_unnamed_addr", "unnamed_addr")
 
 
 class _Heading:
-    """Reads the words before the name in MLIR's order or in xDSL's; all else as xDSL does."""
+    """Reads the keywords before the name in MLIR's or in xDSL's order; delegates all else."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
@@ -60,7 +60,7 @@ def _read_function(kind: Any, parser: Parser) -> Operation:
 
 
 def _print_function(op: Any, printer: Printer) -> None:
-    """Print a function of the llvm dialect, its words in MLIR's order."""
+    """Print a function of the llvm dialect with its keywords in MLIR's order."""
     address = op.unnamed_addr.value.data if op.unnamed_addr is not None else 0
     for word, silent in (
         (op.linkage.linkage.data, "external"),

@@ -1,6 +1,6 @@
-"""Exact algebra on scalars, and where the size of a tensor comes from; see dialects/nd/identities.
+"""Exact algebra on scalars, and the origin of a tensor's sizes; see dialects/nd/identities.
 
-What the integers of upstream leave undefined (division by 0, over-wide shifts) is left alone.
+Cases that upstream leaves undefined (division by 0, over-wide shifts) are not rewritten.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stepwell.dialects.readings import simplify
 
 
 def known(value: SSAValue) -> float | None:
-    """Return the number that a scalar is, if that is known; true is 1."""
+    """Return the number that a scalar equals, None if unknown; true is 1."""
     if not isinstance(value.owner, arith.ConstantOp):
         return None
     match value.owner.value:
@@ -110,7 +110,7 @@ def _compared(builder: Builder, op: arith.CmpiOp) -> SSAValue | None:
 
 @simplify(arith.SelectOp)
 def _selected(builder: Builder, op: arith.SelectOp) -> SSAValue | None:
-    """A known choice, or one between equals, is made."""
+    """Fold a select with a known condition or equal operands."""
     chosen = known(op.cond)
     if op.lhs is op.rhs or chosen == 1:
         return op.lhs
@@ -147,7 +147,7 @@ def _negated(builder: Builder, op: arith.NegfOp) -> SSAValue | None:
 
 @simplify(arith.TruncFOp, arith.TruncIOp)
 def _truncated(builder: Builder, op: Any) -> SSAValue | None:
-    """What was extended becomes what it was."""
+    """Truncation of an extended value -> that value."""
     inner = op.input.owner
     extended = isinstance(inner, arith.ExtFOp | arith.ExtSIOp | arith.ExtUIOp)
     return inner.input if extended and inner.input.type == op.result.type else None
@@ -164,7 +164,7 @@ def _index_cast(builder: Builder, op: arith.IndexCastOp) -> SSAValue | None:
 
 @simplify(tensor.DimOp)
 def _dim(builder: Builder, op: tensor.DimOp) -> SSAValue | None:
-    """The size that the type tells, or that the tensor was made with."""
+    """Fold a size to that in the type, or to the one the tensor was created with."""
     axis, type = known(op.index), op.source.type
     if not isinstance(axis, int) or not isinstance(type, TensorType):
         return None
@@ -182,7 +182,7 @@ def _dim(builder: Builder, op: tensor.DimOp) -> SSAValue | None:
 
 
 def _written_into(value: SSAValue) -> SSAValue:
-    """Return the tensor, of the same shape, that ``value`` is an update of."""
+    """Follow destinations to the original tensor of the same shape that ``value`` updates."""
     while isinstance(value, OpResult) and value.type == (into := _destination(value)).type:
         if into is value:
             break

@@ -1,8 +1,8 @@
 """Evaluation of linalg.generic and linalg.fill on tensors and on buffers.
 
-The body runs once for each point of the *reduction* axes, in order, over arrays that span all
-parallel axes at once; the definition itself, only wider. Simple reductions run over many points at
-once, with the same results (`accumulating`).
+The body runs once for each point of the *reduction* axes, in order, on arrays that span all
+parallel axes: the definition, vectorized. Simple reductions run over many points at once, with the
+same results (`accumulating`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ARITHMETIC: dict[AffineBinaryOpKind, Any] = {
 
 
 def apply(expression: AffineExpr, dims: Sequence[Any]) -> Any:
-    """Evaluate an affine expression of numbers or arrays."""
+    """Evaluate an affine expression on numbers or arrays."""
     match expression:
         case AffineConstantExpr(value=value):
             return value
@@ -55,7 +55,7 @@ def apply(expression: AffineExpr, dims: Sequence[Any]) -> Any:
 
 
 def extents(op: linalg.GenericOp, shapes: Sequence[Sequence[int]]) -> list[int]:
-    """Return the size of each loop, read from the operands whose map names its dimension."""
+    """Return the trip count of each loop, from operands whose map has its dimension."""
     found: dict[int, int] = {}
     for map, shape in zip(op.indexing_maps, shapes, strict=True):
         for expression, size in zip(map.data.results, shape, strict=True):
@@ -122,7 +122,7 @@ def _generic(
 def _step(
     interpreter: Interpreter, op: linalg.GenericOp, arrays: Sequence[Array], dims: Sequence[Any]
 ) -> None:
-    """Run the body for one point of the reduction axes and write its results."""
+    """Run the body for one point of the reduction axes and store its results."""
     places = [_place(map.data, dims) for map in op.indexing_maps]
     given = [
         _read(a[at], v) for a, at, v in zip(arrays, places, (*op.inputs, *op.outputs), strict=True)
@@ -146,7 +146,7 @@ def _accumulate(
     how: Accumulation,
     shape: tuple[int, ...],
 ) -> None:
-    """Run the body for points of the reduction axes that lie along the first axis of ``dims``."""
+    """Run the body for the points of the reduction axes along the first axis of ``dims``."""
     given: dict[SSAValue, Array] = {}
     first = len(op.inputs)
     for k, value in enumerate(op.inputs):

@@ -1,7 +1,7 @@
 """Evaluation of memref: buffers are NumPy arrays, views of buffers are NumPy views.
 
-In memory bf16 is its 16 bits (uint16), so that views of an arena of bytes mean what they mean on
-the machine; it becomes float32 when it is loaded.
+In memory bf16 is stored as its 16 bits (uint16), so that views of a byte arena behave as on the
+machine; loads convert it to float32.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from stepwell.dialects.upstream.tensor import collapse, dropped_axes, mixed, sli
 
 
 def storage_type(type: Attribute) -> np.dtype[Any]:
-    """Return the NumPy type that elements of a memref type have in memory."""
+    """Return the NumPy type of a memref's elements in memory."""
     assert isinstance(type, MemRefType)
     element = type.element_type
     return np.dtype(np.uint16) if isinstance(element, BFloat16Type) else numpy_type(element)
@@ -111,7 +111,7 @@ def _subview(
 def _view(
     interpreter: Interpreter, op: memref.ViewOp, operands: Sequence[Value]
 ) -> tuple[Value, ...]:
-    """Read part of a buffer of bytes as another type."""
+    """Reinterpret part of a byte buffer as another type."""
     assert isinstance(op.result.type, MemRefType)
     data, shift, *sizes = operands
     dynamic = iter(sizes)
@@ -189,7 +189,7 @@ def _cast(
         said = ("size", x.shape, type.get_shape()), ("stride", strides, type.get_strides())
         for what, have, wanted in said:
             for axis, (old, n) in enumerate(zip(have, wanted or (), strict=False)):
-                moves = what == "size" or x.shape[axis] > 1  # of others NumPy keeps no stride
+                moves = what == "size" or x.shape[axis] > 1  # NumPy ignores strides of unit axes
                 if n is not None and n >= 0 and moves:
                     words = f"{op.name}: axis {axis} of {called(op.source)} has {what} "
                     check_equal(op, old, n, (words, ", not ", ""))
@@ -221,7 +221,7 @@ def _reinterpret(
 
 
 def reach(x: Array) -> tuple[int, int]:
-    """Return how far the first and the last element lie from where a buffer begins."""
+    """Return the offsets of the first and the last element from the beginning of a buffer."""
     spans = [(n - 1) * (s // x.itemsize) for n, s in zip(x.shape, x.strides, strict=True) if n > 1]
     return sum(min(n, 0) for n in spans), sum(max(n, 0) for n in spans)
 

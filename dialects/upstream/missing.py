@@ -1,4 +1,4 @@
-"""Ops that upstream has and xDSL does not: arith.remf and math.erfc, as MLIR 22 spells them."""
+"""Ops of upstream that xDSL lacks: arith.remf and math.erfc, with the syntax of MLIR 22."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ErfcOp(math.FloatingPointLikeUnaryMathOperation):
 
 
 def _with(dialect: Dialect, op: type[Operation]) -> Dialect:
-    """Return a dialect with one more op; itself where a later xDSL has it."""
+    """Return a dialect with one more op; the dialect itself if a later xDSL has the op."""
     if op.name in {known.name for known in dialect.operations}:
         return dialect
     operations, attributes = [*dialect.operations, op], [*dialect.attributes]
@@ -34,4 +34,4 @@ def _with(dialect: Dialect, op: type[Operation]) -> Dialect:
 
 ARITH = _with(arith.Arith, RemFOp)
 MATH = _with(math.Math, ErfcOp)
-"""These dialects as our tools know them; xDSL's own objects stay as they are."""
+"""The dialects used by our tools; xDSL's own objects are unchanged."""

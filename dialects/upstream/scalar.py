@@ -1,7 +1,7 @@
-"""Reference rules of arith and math: each works on NumPy scalars and, element by element, arrays.
+"""Reference rules of arith and math, on NumPy scalars and elementwise on arrays.
 
-Where upstream leaves a result undefined (division by zero, over-wide shifts, float to integer out
-of range) these rules return something without complaint: no pass may rely on it.
+If upstream leaves a result undefined (division by zero, over-wide shifts, float to integer out of
+range) these rules return some value silently: no pass may rely on it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from stepwell.dialects.upstream.missing import ErfcOp, RemFOp
 
 
 def numpy_type(element: Attribute) -> np.dtype[Any]:
-    """Return the NumPy type values of an element type have; index is int64."""
+    """Return the NumPy type of values of an element type; index is int64."""
     return np.dtype(np.int64) if isinstance(element, IndexType) else dtype(element).numpy
 
 
@@ -43,7 +43,7 @@ def element_of(type: Attribute) -> Attribute:
 
 
 def _row(function: Callable[..., Any], *ops: OpClass) -> None:
-    """Let ``function`` of the operands be the meaning of ``ops``, in the result's NumPy type."""
+    """Register ``function`` of the operands for ``ops``, in the result's NumPy type."""
 
     @reference(*ops)
     def rule(op: Any, operands: Sequence[Array]) -> Array:
@@ -51,7 +51,7 @@ def _row(function: Callable[..., Any], *ops: OpClass) -> None:
         given: Any = operands[0]
         if type(result) is type(given) and isinstance(given, np.generic):
             one, other = op.results[0].type, op.operands[0].type
-            if one is other or one == other:  # as those of nearly all scalars are
+            if one is other or one == other:  # true for nearly all scalars
                 return result
         return np.asarray(result).astype(numpy_type(element_of(op.results[0].type)))[()]
 
@@ -71,7 +71,7 @@ def _divide_truncating(x: Array, y: Array) -> Array:
 
 
 def _bitwise_not_bool(integer: Callable[..., Any], boolean: Callable[..., Any]) -> Any:
-    """Choose by dtype: i1 arithmetic wraps modulo 2, which NumPy's bool does not do."""
+    """Choose a function by dtype: i1 arithmetic wraps modulo 2, unlike NumPy's bool."""
 
     def chosen(x: Array, y: Array) -> Array:
         return boolean(x, y) if np.asarray(x).dtype == np.bool_ else integer(x, y)
@@ -124,7 +124,7 @@ _row(
 
 @reference(arith.TruncIOp)
 def _trunci(op: arith.TruncIOp, operands: Sequence[Array]) -> Array:
-    """Keep the low bits, of an i1 the lowest."""
+    """Keep the low bits, for an i1 the lowest."""
     type = numpy_type(element_of(op.result.type))
     x = np.asarray(operands[0])
     return (x & 1 if type == np.bool_ else x).astype(type)[()]
@@ -142,7 +142,7 @@ def _bitcast(op: arith.BitcastOp, operands: Sequence[Array]) -> Array:
 
 
 def reinterpret(x: Array, before: Attribute, after: Attribute) -> Array:
-    """Return the bits of elements as others; bf16 is held as float32, whose upper half it is."""
+    """Return the bits of elements as another type; bf16 is stored as the upper half of float32."""
     x = np.ascontiguousarray(x) if np.ndim(x) else np.asarray(x)
     if isinstance(before, BFloat16Type):
         x = (x.view(np.uint32) >> 16).astype(np.uint16)
@@ -185,7 +185,7 @@ def _cmpi(op: arith.CmpiOp, operands: Sequence[Array]) -> Array:
     number = op.predicate.value.data
     if number >= 6:
         return _INTEGER_PREDICATES[number - 4](_unsigned(x), _unsigned(y))
-    if np.asarray(x).dtype == np.bool_:  # a set i1 is -1 where it is read as signed
+    if np.asarray(x).dtype == np.bool_:  # a true i1 is -1 as a signed number
         x, y = -np.asarray(x, np.int8), -np.asarray(y, np.int8)
     return _INTEGER_PREDICATES[number](x, y)
 
@@ -217,16 +217,16 @@ def _cmpf(op: arith.CmpfOp, operands: Sequence[Array]) -> Array:
 
 
 def _in_f64(function: Callable[..., Any], *ops: OpClass) -> None:
-    """Let ``function``, computed in f64, be the meaning of ``ops``, as in `nd`."""
+    """Register ``function``, computed in f64, for ``ops``, as in `nd`."""
     _row(lambda *operands: function(*(np.asarray(x, np.float64) for x in operands)), *ops)
 
 
 def _power(a: Array, b: Array) -> Array:
-    return np.where(b == 2, a * a, np.power(a, b))  # NumPy's is not exact for squares
+    return np.where(b == 2, a * a, np.power(a, b))  # NumPy's power is not exact for squares
 
 
 def _wide(function: Callable[[float], float]) -> Callable[[Array], Array]:
-    """Apply a function of Python floats element by element; errors become NaN."""
+    """Apply a function of Python floats elementwise; errors become NaN."""
 
     def safe(x: float) -> float:
         try:

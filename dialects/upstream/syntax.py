@@ -1,8 +1,7 @@
 """MLIR's custom syntax for upstream ops that xDSL can only read and print in generic form.
 
-Covers scf.parallel, memref.global, memref.copy, memref.cast, and linalg.generic with several
-results. What is printed here, mlir-opt reads; xDSL's own printer
-prints as it did before.
+It covers scf.parallel, memref.global, memref.copy, memref.cast, and linalg.generic with several
+results. mlir-opt reads the printed text; xDSL's own printer is unchanged.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ def _print_global(self: memref.GlobalOp, printer: Printer) -> None:
 
 
 def _print_elements(value: DenseIntOrFPElementsAttr[Any], printer: Printer) -> None:
-    """Print the elements as the attribute itself does, less its ``dense<`` and type."""
+    """Print the elements as the attribute does, without its ``dense<`` and type."""
     printer.print_string(str(value).removeprefix("dense<").rpartition("> : ")[0])
 
 

@@ -1,4 +1,4 @@
-"""Reference rules of tensor: values are arrays that are never written after they are made."""
+"""Reference rules of tensor: values are immutable arrays."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from stepwell.dialects.upstream.scalar import numpy_type
 
 
 def mixed(static: Any, dynamic: Iterator[Value]) -> list[int]:
-    """Return a static list with its placeholders filled from ``dynamic``."""
+    """Return a static list with its placeholders replaced by ``dynamic``."""
     return [int(next(dynamic)) if n == DYNAMIC else n for n in static.get_values()]
 
 
 def slices(
     op: Any, operands: Iterator[Value], shape: Sequence[int] | None = None
 ) -> tuple[slice, ...]:
-    """Return the slices that offsets, sizes and strides of a slicing op describe.
+    """Return the slices given by offsets, sizes and strides of a slicing op.
 
-    shape : of what is sliced, where IndexError is to say what of it is not there
+    shape : of the sliced array, if IndexError is to report what is out of bounds
     """
     offsets = mixed(op.static_offsets, operands)
     sizes = mixed(op.static_sizes, operands)
@@ -41,7 +41,7 @@ def slices(
 
 
 def dropped_axes(full: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
-    """Return which unit axes of ``full`` are missing in ``shape`` (a rank-reducing slice)."""
+    """Return the unit axes of ``full`` that ``shape`` lacks (a rank-reducing slice)."""
     missing, kept = len(full) - len(shape), 0
     dropped: list[int] = []
     for axis, n in enumerate(full):
@@ -56,7 +56,7 @@ def dropped_axes(full: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def uninitialised(type: TensorType[Attribute] | MemRefType[Attribute], sizes: Any) -> Array:
-    """Return an array of garbage that shows up when it is read: NaN, or the smallest integer."""
+    """Return an array of conspicuous garbage: NaN, or the smallest integer."""
     dynamic = iter(sizes)
     shape = [int(next(dynamic)) if n == DYNAMIC else n for n in type.get_shape()]
     kind = numpy_type(type.element_type)
@@ -83,7 +83,7 @@ def _cast(op: tensor.CastOp, operands: Sequence[Array]) -> Array:
 
 @reference(tensor.ExtractOp)
 def _extract(op: tensor.ExtractOp, operands: Sequence[Array]) -> Array:
-    """Also element by element, where the indices are arrays (inside linalg.generic)."""
+    """Extract one element, or for arrays of indices (inside linalg.generic) an array."""
     x, *indices = operands
     return np.asarray(x)[tuple(np.asarray(i) for i in indices)]
 
@@ -161,7 +161,7 @@ def _concat(op: tensor.ConcatOp, operands: Sequence[Array]) -> Array:
 def _pad(
     interpreter: Interpreter, op: tensor.PadOp, operands: Sequence[Value]
 ) -> tuple[Value, ...]:
-    """Pad with what the region yields; it must not look at its indices."""
+    """Pad with the value that the region yields; it must not depend on its indices."""
     x, *rest = operands
     amounts = iter(rest)
     low, high = mixed(op.static_low, amounts), mixed(op.static_high, amounts)

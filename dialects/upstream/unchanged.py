@@ -1,6 +1,6 @@
-"""Find symbols and count blocks once while a module is verified, and nothing changes.
+"""Cache symbols and numbers of blocks while a module is verified and does not change.
 
-xDSL walks over all functions for each call, and over all blocks for each terminator.
+xDSL scans all functions for each call, and all blocks for each terminator.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _xdsl_count: Any = RegionBlocks.__len__
 
 @dataclass
 class _Found:
-    """What has been found out of a module so far."""
+    """The cached results for a module."""
 
     symbols: dict[Operation, dict[str, Operation]] = field(
         default_factory=dict[Operation, dict[str, Operation]]
@@ -35,7 +35,7 @@ _found: ContextVar[_Found | None] = ContextVar("found", default=None)
 
 @contextmanager
 def unchanged() -> Generator[None]:
-    """Promise that inside no symbol and no block is added, removed or renamed."""
+    """Declare that no symbol or block is added, removed or renamed inside the context."""
     token = _found.set(_Found())
     try:
         yield
@@ -51,7 +51,7 @@ def _lookup(op: Operation, name: str | StringAttr | SymbolRefAttr) -> Operation 
     while anchor is not None and not anchor.has_trait(SymbolTable):
         anchor = anchor.parent_op()
     if anchor is None:
-        return _xdsl_lookup(op, name)  # which says so
+        return _xdsl_lookup(op, name)  # which reports the error
     if (table := found.symbols.get(anchor)) is None:
         table = found.symbols[anchor] = _table(anchor)
     return table.get(_name(name))
@@ -64,7 +64,7 @@ def _name(name: str | StringAttr | SymbolRefAttr) -> str:
 
 
 def _table(anchor: Operation) -> dict[str, Operation]:
-    """Return the symbols of an op, of two of one name the first."""
+    """Return the symbols of an op; of duplicates, the first."""
     table: dict[str, Operation] = {}
     for op in anchor.regions[0].block.ops:
         if (trait := op.get_trait(SymbolOpInterface)) is not None:
@@ -75,7 +75,7 @@ def _table(anchor: Operation) -> dict[str, Operation]:
 
 
 def _count(self: RegionBlocks) -> int:
-    """Return how many blocks a region has."""
+    """Return the number of blocks of a region."""
     found = _found.get()
     if found is None:
         return _xdsl_count(self)

@@ -21,7 +21,7 @@ from stepwell.dialects.upstream.tensor import mixed
 
 
 def _window(op: Any, x: Array, indices: Sequence[Value], shape: Sequence[int]) -> tuple[Any, ...]:
-    """Return where in ``x`` a vector of ``shape`` lies that starts at ``indices``."""
+    """Return the index in ``x`` of a vector of ``shape`` that starts at ``indices``."""
     counts = (*(1 for _ in range(len(indices) - len(shape))), *shape)
     at: list[Any] = []
     for axis, (index, count, size) in enumerate(zip(indices, counts, x.shape, strict=True)):
@@ -83,7 +83,7 @@ def _masked_store(
 
 
 def _lane(op: Any, first: int, lane: int, size: int, lanes: int) -> int:
-    """Return where a lane that is set lies, if it does."""
+    """Return the index of an active lane, or raise if it is out of bounds."""
     if not 0 <= first + lane < size:
         axis = op.base.type.get_num_dims() - 1
         fault(op, no_place(op.name, called(op.base), axis, lanes), first, size)
@@ -159,7 +159,7 @@ _COMBINE: dict[str, Any] = {
 
 @reference(vector.ReductionOp)
 def _reduction(op: vector.ReductionOp, operands: Sequence[Array]) -> Array:
-    """Combine the lanes pairwise, as trees do; then the accumulator."""
+    """Combine the lanes pairwise, as a tree; then add the accumulator."""
     kind = op.kind.data.value
     combine = _COMBINE[kind]
     lanes, *accumulator = (np.asarray(v) for v in operands)

@@ -1,6 +1,6 @@
-"""Walk over ops without recursion: xDSL's generators hand each op up through every level of it.
+"""Walk over ops iteratively: xDSL's nested generators pass each op up through all levels.
 
-A walk is then as long as there are ops, however deeply they are nested.
+The cost of a walk is then linear in the number of ops, however deeply they are nested.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, Region
 
 
 def _walk(root: Operation | Region | Block) -> Iterator[Operation]:
-    """Yield every op of ``root``, each before what it contains."""
+    """Yield every op of ``root``, each before the ops in its regions."""
     waiting: list[Operation | Block | None] = []
     match root:
         case Operation():
@@ -26,7 +26,7 @@ def _walk(root: Operation | Region | Block) -> Iterator[Operation]:
         at = waiting.pop()
         op = at.first_op if isinstance(at, Block) else at
         while op is not None:
-            following = op.next_op  # known before the op at hand may go
+            following = op.next_op  # read before the current op may be erased
             yield op
             if op.regions:
                 waiting.append(following)
@@ -36,7 +36,7 @@ def _walk(root: Operation | Region | Block) -> Iterator[Operation]:
 
 
 def _enter(waiting: list[Operation | Block | None], regions: Sequence[Region]) -> None:
-    """Put the blocks of ``regions`` on the stack, the first on top."""
+    """Push the blocks of ``regions`` on the stack, the first on top."""
     for region in reversed(regions):
         first = region.first_block
         if first is None or first.next_block is None:
@@ -51,7 +51,7 @@ def _patched(kind: Any) -> None:
     def replacement(
         self: Any, *, reverse: bool = False, region_first: bool = False
     ) -> Iterable[Operation]:
-        """Iterate all operations contained, in the order that is asked for."""
+        """Iterate over all contained ops, in the requested order."""
         if reverse or region_first:
             return walk(self, reverse=reverse, region_first=region_first)
         return _walk(self)

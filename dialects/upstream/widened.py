@@ -1,7 +1,7 @@
-"""Vectors where xDSL's arith allows only scalars: compare, select, and the integer casts.
+"""Vectors for ops that xDSL's arith restricts to scalars: compare, select, and integer casts.
 
-In MLIR these work lane by lane on vectors; xDSL 0.74 verifies (and builds) them for scalars only.
-What is accepted and printed here is what mlir-opt accepts and prints.
+In MLIR they work lane by lane on vectors; xDSL 0.74 verifies and builds them for scalars only. The
+accepted and printed forms are those of mlir-opt.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FLOATS: AttrConstraint = container_of(AnyFloatConstr)
 
 
 def with_element(type: Attribute, element: Attribute) -> Attribute:
-    """Return ``type`` with its scalars replaced by ``element``: itself a scalar, or as shaped."""
+    """Return ``type`` with its scalars replaced by ``element``: a scalar or a shaped type."""
     if isinstance(type, VectorType):
         return VectorType(element, type.get_shape(), type.scalable_dims)
     if isinstance(type, TensorType):
@@ -49,7 +49,7 @@ def _shape(type: Attribute) -> Sequence[int] | None:
 
 
 def _accept(op: type[Operation], **fields: AttrConstraint) -> None:
-    """Let the named operands and results of ``op`` meet wider constraints."""
+    """Widen the constraints of the named operands and results of ``op``."""
     definition: Any = op.get_irdl_definition()  # pyright: ignore
     for rows, kind in ((definition.operands, OperandDef), (definition.results, ResultDef)):
         for i, (name, _) in enumerate(rows):
@@ -61,7 +61,7 @@ def _accept(op: type[Operation], **fields: AttrConstraint) -> None:
 
 
 def _compare_init(op: type[Operation]) -> Any:
-    """Return a constructor of a comparison whose result has the shape of its operands."""
+    """Return a comparison's constructor whose result has the shape of the operands."""
     narrow: Any = op.__init__
 
     def init(

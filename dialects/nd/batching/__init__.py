@@ -1,4 +1,4 @@
-"""How ops are batched: the walk over a region (`walk`), and rules, a file for each family."""
+"""Batching of ops: the walk over a region (`walk`), and rules, in a file for each family."""
 
 from stepwell.dialects.nd.arithmetic import OPS as ARITHMETIC
 from stepwell.dialects.nd.batching import (

@@ -1,4 +1,4 @@
-"""Blocks of regions, for a batch: their arguments, their ops, what they hand on."""
+"""Batching of regions' blocks: their arguments, their ops, their yielded values."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from stepwell.dialects.nd.control import ConditionOp
 
 
 def yields(block: Block) -> Sequence[SSAValue]:
-    """Return what ``block`` hands on."""
+    """Return the values that ``block`` yields."""
     last = block.last_op
     return list(last.operands) if last is not None else []
 
 
 def led(b: Batch, values: Sequence[SSAValue], flags: Sequence[bool]) -> list[SSAValue]:
-    """Return ``values``, those that are flagged with the axis of the batch."""
+    """Return ``values``, the flagged ones with a leading batch axis."""
     return [b.lead(v) if flag else v for v, flag in zip(values, flags, strict=True)]
 
 
 def inside_of(b: Batch, block: Block) -> Batch:
-    """Replace the ops of ``block`` by those for the batch; return what writes before its end."""
+    """Batch the ops of ``block``; return a batch that inserts before its terminator."""
     each = b.within(block)
     last = block.last_op
     assert last is not None
@@ -36,7 +36,7 @@ def inside_of(b: Batch, block: Block) -> Batch:
 
 
 def end(b: Batch, block: Block, last: Operation) -> None:
-    """End ``block`` by another op."""
+    """Replace the terminator of ``block``."""
     old = block.last_op
     assert old is not None
     last.location = old.location
@@ -46,7 +46,7 @@ def end(b: Batch, block: Block, last: Operation) -> None:
 
 
 def rebind(b: Batch, block: Block, flags: Sequence[bool]) -> None:
-    """Give ``block`` the arguments for the batch, where flagged."""
+    """Replace the flagged arguments of ``block`` by batched ones."""
     for old, flag in zip(list(block.args), flags, strict=True):
         if flag:
             new = block.insert_arg(b.type(old), old.index)

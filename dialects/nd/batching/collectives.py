@@ -1,4 +1,4 @@
-"""Batches of ops that look at all examples: those of the batch itself, and of one around it."""
+"""Batching of collectives: over the batch itself, and over an enclosing one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stepwell.dialects.types import place_of
 def _all_sum(b: Batch, op: AllSumOp) -> Sequence[SSAValue]:
     if op.over.data != b.name:
         return b.again(op, [b.lead(op.x)])
-    if not b.has(op.x) and b.length != DYNAMIC:  # so many times what is one for all
+    if not b.has(op.x) and b.length != DYNAMIC:  # the length times the unbatched value
         return [b.mul(op.x, b.full(op.x, b.length))]
     return [b.sum_over(b.lead(op.x), [0])]
 

@@ -1,4 +1,4 @@
-"""Batches of composite ops that stay whole: kernels know them."""
+"""Batching of composite ops that are not decomposed, as kernels exist for them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stepwell.dialects.readings import batching
 
 @batching(GeluOp, MaxPoolOp, AvgPoolOp)
 def _last_axes(b: Batch, op: GeluOp | PoolOp) -> Sequence[SSAValue]:
-    """What they say of axes is said of the last ones."""
+    """Batch unchanged: the op's axes are counted from the last."""
     return b.again(op, [b.lead(op.x)])
 
 
@@ -40,7 +40,7 @@ def _over_axes(b: Batch, op: OverAxesOp) -> Sequence[SSAValue]:
 
 @batching(LayerNormOp, RmsNormOp, BatchNormOp)
 def _norm(b: Batch, op: NormOp) -> Sequence[SSAValue] | None:
-    """Parameters of each example are more than these ops have."""
+    """Batch a norm; None if parameters are batched, which the op does not support."""
     parameters = op.operands[1:]
     if any(b.has(each) for each in parameters):
         return None

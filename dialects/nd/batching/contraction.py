@@ -1,4 +1,4 @@
-"""Batches of products: into batch axes, or into free axes where one operand alone has them."""
+"""Batching of products: batch axes, or free axes if only one operand is batched."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from stepwell.dialects.readings import batching
 
 @batching(DotGeneralOp)
 def _dot_general(b: Batch, op: DotGeneralOp) -> Sequence[SSAValue]:
-    """Where one operand is the same for all examples, the batch is more rows or columns.
+    """Batch a product; if only one operand is batched, the batch becomes rows or columns.
 
-    Batch axes come first in a result: behind some, a batch is one more, and the operand that is
-    the same is broadcast, rather than that the result is transposed.
+    Batch axes come first in a result: if there are some already, the batch is one more and the
+    unbatched operand is broadcast, which avoids a transpose of the result.
     """
     (bx, bw), (cx, cw) = op.batch, op.contract
     x, w = op.x, op.w
@@ -27,7 +27,7 @@ def _dot_general(b: Batch, op: DotGeneralOp) -> Sequence[SSAValue]:
     if only_x and not bx:
         contract = list(numbers(cx)), cw
         return (b.of(DotGeneralOp(b.lead(x), w, ((), ()), contract, op.dtype)),)
-    if only_w and not bw and len(cw) == len(shape_of(w)):  # nothing of w is left: it goes first
+    if only_w and not bw and len(cw) == len(shape_of(w)):  # w has no free axes: it goes first
         contract = list(numbers(cw)), cx
         return (b.of(DotGeneralOp(b.lead(w), x, ((), ()), contract, op.dtype)),)
     if only_w and not bw:
@@ -40,7 +40,7 @@ def _dot_general(b: Batch, op: DotGeneralOp) -> Sequence[SSAValue]:
 
 @batching(ConvolutionOp)
 def _convolution(b: Batch, op: ConvolutionOp) -> Sequence[SSAValue]:
-    """Examples are more images, more output features of one image, or groups where both differ."""
+    """Merge examples into the images, the output features of one image, or groups if both vary."""
     _, groups, layout = op.how
     x, w = op.x, op.w
     if op.parts > 1:
@@ -53,7 +53,7 @@ def _convolution(b: Batch, op: ConvolutionOp) -> Sequence[SSAValue]:
         many = b.lead(w)
         y = _like(b, op, x, _merged(b, many, layout.w[0]), groups)
         return (_parted(b, y, layout.y[1], b.extent(many, layout.w[0] + 1)),)
-    if b.has(x) and (b.lanes is not None or b.length == 0):  # groups are counted when compiling
+    if b.has(x) and (b.lanes is not None or b.length == 0):  # groups must be static
         return each_alone(b, op)
     if not b.has(x):
         return (_in_groups(b, op),)
@@ -64,7 +64,7 @@ def _convolution(b: Batch, op: ConvolutionOp) -> Sequence[SSAValue]:
 
 
 def _in_groups(b: Batch, op: ConvolutionOp) -> SSAValue:
-    """Weights that differ, over one image in groups: all examples of a group come together."""
+    """Batch weights of a grouped convolution of one image: examples of a group are adjacent."""
     _, groups, layout = op.how
     groups, features = max(groups, op.parts), layout.y[1]
     merged, each = _behind_groups(b, op.w, layout.w[0], groups)
@@ -76,7 +76,7 @@ def _in_groups(b: Batch, op: ConvolutionOp) -> SSAValue:
 
 
 def _behind_groups(b: Batch, x: SSAValue, axis: int, groups: int) -> tuple[SSAValue, int]:
-    """Return ``x``, each group of whose ``axis`` has all examples; and how much one has of it."""
+    """Return ``x`` with all examples inside each group of ``axis``, and the size of a group."""
     each = shape_of(x)[axis] // groups
     many = b.lead(x)
     sizes = [b.extent(many, a) for a in range(len(shape_of(many)))]
@@ -87,7 +87,7 @@ def _behind_groups(b: Batch, x: SSAValue, axis: int, groups: int) -> tuple[SSAVa
 
 
 def _parts(b: Batch, op: ConvolutionOp) -> Sequence[SSAValue]:
-    """Examples are more images of each group, more output features of each, or more groups."""
+    """Merge examples into the images of each group, its output features, or more groups."""
     layout = op.how[2]
     x, w = op.x, op.w
     if DYNAMIC in (shape_of(x)[layout.x[0]], shape_of(w)[layout.w[0]]):
@@ -97,7 +97,7 @@ def _parts(b: Batch, op: ConvolutionOp) -> Sequence[SSAValue]:
     if not b.has(w):
         many, each = _behind_groups(b, x, layout.x[0], op.parts)
         return (_parted(b, _like(b, op, many, w, 1, op.parts), layout.y[0], each),)
-    if b.lanes is not None or b.length == 0:  # groups are counted when compiling
+    if b.lanes is not None or b.length == 0:  # groups must be static
         return each_alone(b, op)
     left, right = _merged(b, b.lead(x), layout.x[0]), _merged(b, b.lead(w), layout.w[0])
     y = _like(b, op, left, right, 1, op.parts * b.length)
@@ -116,7 +116,7 @@ def _like(
 
 
 def _merged(b: Batch, x: SSAValue, axis: int) -> SSAValue:
-    """Return ``x`` with the axis of the batch and one of an example as one."""
+    """Return ``x`` with the batch axis merged into another axis."""
     beside = b.moved(x, 0, axis)
     sizes = [b.extent(beside, a) for a in range(len(shape_of(beside)))]
     many = b.product(sizes[axis], sizes[axis + 1])
@@ -124,7 +124,7 @@ def _merged(b: Batch, x: SSAValue, axis: int) -> SSAValue:
 
 
 def _parted(b: Batch, y: SSAValue, axis: int, size: int | SSAValue) -> SSAValue:
-    """Return ``y``, of which an axis is the batch and one of an example, with the batch first."""
+    """Return ``y`` with the batch axis split off an axis and moved to the front."""
     sizes = [b.extent(y, a) for a in range(len(shape_of(y)))]
     split = b.shaped(y, [*sizes[:axis], *b.extents, size, *sizes[axis + 1 :]])
     return b.moved(split, axis, 0)

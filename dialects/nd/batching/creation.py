@@ -1,4 +1,4 @@
-"""Batches of what makes tensors: random bits for keys that differ."""
+"""Batching of creation ops: random bits for batched keys."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UI32, UI64 = element_type("ui32"), element_type("ui64")
 
 @batching(RandomBitsOp)
 def _random_bits(b: Batch, op: RandomBitsOp) -> Sequence[SSAValue]:
-    """Each example has the bits that it would have alone: the cipher, written out in `nd`."""
+    """Write the cipher in `nd` ops; each example gets the same bits as without the batch."""
     told = iter(op.sizes)
     sizes: list[int | SSAValue] = [next(told) if n == DYNAMIC else n for n in shape_of(op.y)]
     total = reduce(b.product, sizes, 1)
@@ -53,7 +53,7 @@ def _random_bits(b: Batch, op: RandomBitsOp) -> Sequence[SSAValue]:
 
 
 def _words(b: Batch, op: RandomBitsOp, like: SSAValue) -> list[SSAValue]:
-    """Return the two words of the keys, in the shape of ``like``."""
+    """Return the two words of the keys, broadcast to the shape of ``like``."""
     key = b.read(op.key)
     if not b.has(op.key):
         words = [b.shaped(b.of(SliceOp(key, [i], [i + 1])), []) for i in (0, 1)]
@@ -65,7 +65,7 @@ def _words(b: Batch, op: RandomBitsOp, like: SSAValue) -> list[SSAValue]:
 def _threefry(
     b: Batch, key: Sequence[SSAValue], low: SSAValue, high: SSAValue
 ) -> tuple[SSAValue, SSAValue]:
-    """The rounds of `stepwell.dialects.nd.creation.threefry`."""
+    """Write the rounds of `stepwell.dialects.nd.creation.threefry`."""
 
     def differ(a: SSAValue, c: SSAValue) -> SSAValue:
         return b.of(XorOp(a, c))

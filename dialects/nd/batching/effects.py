@@ -1,4 +1,4 @@
-"""Batches of what has effects: checks of all examples at once, calls of Python one by one."""
+"""Batching of ops with effects: checks for all examples at once, Python calls one by one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from stepwell.dialects.types import place_of
 
 @batching(CheckOp)
 def _check(b: Batch, op: CheckOp) -> Sequence[SSAValue]:
-    """The condition must hold of every example that takes part; the message is of the first."""
+    """Require the condition for all active examples; the message is that of the first failure."""
     if b.length == 0:
         return ()
     holds = b.lead(op.condition)
@@ -42,7 +42,7 @@ def _check(b: Batch, op: CheckOp) -> Sequence[SSAValue]:
 
 
 def _of_first(b: Batch, holds: SSAValue, values: SSAValue) -> SSAValue:
-    """Return the number of the first example of which ``holds`` is false."""
+    """Return the value of the first example for which ``holds`` is false."""
     first = b.of(ArgminOp(b.of(CastOp(holds, i64)), 0))
     lanes = TensorType(i64, [b.length])
     place = b.of(IotaOp(lanes, 0, b.sizes(values)))
@@ -52,12 +52,12 @@ def _of_first(b: Batch, holds: SSAValue, values: SSAValue) -> SSAValue:
 
 @batching(CallbackOp)
 def _callback(b: Batch, op: CallbackOp) -> Sequence[SSAValue]:
-    """Python is called for one example after the other."""
+    """Call Python for one example after the other."""
     return each_alone(b, op)
 
 
 def each_alone(b: Batch, op: Operation) -> Sequence[SSAValue]:
-    """Run ``op``, which has no regions, for those that take part, one after the other."""
+    """Run ``op``, which has no regions, for the active examples one after the other."""
     sizes = _sizes_alone(b, op)
     given = list(dict.fromkeys(v for v in reads(op) if b.has(v)))
     active = b.active()
@@ -78,7 +78,7 @@ def each_alone(b: Batch, op: Operation) -> Sequence[SSAValue]:
 
 
 def _sizes_alone(b: Batch, op: Operation) -> list[SSAValue]:
-    """Return the sizes of results of ``op`` for one example: those that only the run knows."""
+    """Return the unknown sizes of the results of ``op`` for one example."""
     if all(DYNAMIC not in shape_of(y) for y in op.results):
         return []
     like: dict[SSAValue, SSAValue] = {}
@@ -91,7 +91,7 @@ def _sizes_alone(b: Batch, op: Operation) -> list[SSAValue]:
 
 
 def _where(b: Batch, condition: SSAValue, op: Operation) -> Sequence[SSAValue]:
-    """Run ``op`` where ``condition`` is true; its results are zeros elsewhere."""
+    """Run ``op`` if ``condition`` is true; otherwise its results are zeros."""
     types = [y.type for y in op.results]
     then, otherwise = Block([op, YieldOp(op.results)]), Block()
     zeros = b.within(otherwise)
@@ -103,7 +103,7 @@ def _where(b: Batch, condition: SSAValue, op: Operation) -> Sequence[SSAValue]:
 
 @batching(CallOp)
 def _call(b: Batch, op: CallOp) -> Sequence[SSAValue]:
-    """The function is written out where it is called, for the batch."""
+    """Inline the function for the batch."""
     name = op.callee.string_value()
     callee = SymbolTable.lookup_symbol(op, op.callee)
     if not isinstance(callee, func.FuncOp) or len(callee.body.blocks) != 1:

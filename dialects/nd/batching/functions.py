@@ -1,4 +1,4 @@
-"""Batches of whole functions of a module, as functions beside them."""
+"""Batched versions of whole functions, added to the module."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def write_batch(
     out_axes: Sequence[int],
     size: int | None,
 ) -> func.FuncOp:
-    """Write ``function`` for a batch behind it, and return that.
+    """Write the batched version of ``function`` after it, and return it.
 
-    in_axes, out_axes : for each argument and result the axis that counts examples, or -1
-    size : how many examples there are; None where the first argument that has them tells
+    in_axes, out_axes : for each argument and result its batch axis, or -1
+    size : the number of examples; None if it is that of the first batched argument
     """
     block = function.clone().detach_region(0).detach_block(0)
     last = block.last_op
@@ -47,7 +47,7 @@ def write_batch(
         count = dim.n
         count.name_hint = "examples"
     for argument, value in zip(outer.args, ins, strict=True):
-        if not isinstance(value.type, TensorType):  # a size, which regions see from outside
+        if not isinstance(value.type, TensorType):  # a size, which regions capture
             value.replace_all_uses_with(argument)
             block.erase_arg(value)
     given = [n for n, t in enumerate(types) if isinstance(t, TensorType)]
@@ -70,7 +70,7 @@ def write_batch(
 
 
 def _with_axis(type: Attribute, axis: int, size: int) -> Attribute:
-    """Return a type with one more axis; as it is where there is none."""
+    """Return a type with one more axis; unchanged if it is not batched."""
     if axis == UNBATCHED or not isinstance(type, TensorType):
         return type
     sizes = [*type.get_shape()]

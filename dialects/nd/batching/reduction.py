@@ -1,4 +1,4 @@
-"""Batches of what combines or orders elements along axes, which are counted one further."""
+"""Batching of ops that combine or order elements along axes, whose numbers shift by one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _order_statistics(b: Batch, op: OrderStatisticsOp) -> Sequence[SSAValue]:
 
 @batching(*WINDOWS)
 def _window(b: Batch, op: WindowOp) -> Sequence[SSAValue]:
-    """The window has one element along the batch."""
+    """Batch with a window of one element along the batch."""
     usual = {"window": 1, "strides": 1, "low": 0, "high": 0, "dilation": 1}
     longer = {
         name: axes_attr((n, *axes(op.properties[name])))  # pyright: ignore

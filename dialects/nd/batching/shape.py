@@ -1,4 +1,4 @@
-"""Batches of what gives a tensor another shape or moves its elements."""
+"""Batching of ops that reshape a tensor or move its elements."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _broadcast(b: Batch, op: BroadcastOp) -> Sequence[SSAValue]:
 
 @batching(ReshapeOp)
 def _reshape(b: Batch, op: ReshapeOp) -> Sequence[SSAValue]:
-    """A `?` that was not told is that of x."""
+    """Batch a reshape; a `?` without a size operand equals that of x."""
     x = b.lead(op.x)
     told = iter(op.sizes)
     sizes: list[int | SSAValue] = []
@@ -71,7 +71,7 @@ def _slice(b: Batch, op: SliceOp) -> Sequence[SSAValue]:
 
 @batching(PadOp)
 def _pad(b: Batch, op: PadOp) -> Sequence[SSAValue]:
-    """Numbers around x that differ are put where there are none of its elements."""
+    """Batch a pad; a batched padding value is selected outside of x."""
     low, high, interior = (axes_attr((0, *each)) for each in op.amounts)
     around = {"low": low, "high": high}
     if op.interior is not None:

@@ -1,4 +1,4 @@
-"""How ops are differentiated: the backward pass (`reverse`), and rules, a file for each family."""
+"""Differentiation of ops: the backward pass (`reverse`), and rules, in a file for each family."""
 
 from stepwell.dialects.nd.gradients import (
     activation,

@@ -1,4 +1,4 @@
-"""Derivatives of activations that their decomposition would lose or overflow in."""
+"""Derivatives of activations whose decomposition would lose accuracy or overflow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _where(c: Composer, chosen: SSAValue, g: SSAValue) -> SSAValue:
 
 @partials(ReluOp)
 def _relu(c: Composer, op: ReluOp) -> Sequence[Factor]:
-    """0 at 0, as in JAX: by the result, which is positive where x is, so that x need not stay."""
+    """0 at 0, as in JAX; a function of the result, so that x need not be kept."""
     return (lambda g: _where(c, c.of(GtOp(op.y, c.full(op.y, 0))), g),)
 
 
@@ -46,7 +46,7 @@ def _sigmoid(c: Composer, op: SigmoidOp) -> SSAValue:
 
 @scaled(SiluOp)
 def _silu(c: Composer, op: SiluOp) -> SSAValue:
-    """s + y (1 - s), s being the sigmoid of x."""
+    """s + y (1 - s), where s is the sigmoid of x."""
     s = c.of(SigmoidOp(op.x))
     return c.add(s, c.mul(op.y, c.sub(c.full(s, 1), s)))
 
@@ -71,7 +71,7 @@ def _gelu(c: Composer, op: GeluOp) -> SSAValue:
     share = c.of(SigmoidOp(c.mul(inner, c.full(x, sqrt(8 / pi)))))
     rest = c.mul(share, c.sub(c.full(x, 1), share))
     slope = c.add(c.full(x, sqrt(8 / pi)), c.mul(square, c.full(x, sqrt(8 / pi) * 3 * 0.044715)))
-    bend = c.mul(c.mul(x, rest), slope)  # far out it is 0 times infinity
+    bend = c.mul(c.mul(x, rest), slope)  # for large x this is 0 times infinity
     none = c.of(EqOp(rest, c.full(x, 0)))
     found = c.add(share, c.of(SelectOp(none, c.full(x, 0), bend)))
     return c.cast(found, element(op.x))

@@ -34,7 +34,7 @@ Scale: TypeAlias = Callable[[Composer, Any], SSAValue]
 
 
 def scaled(*ops: type[Operation]) -> Callable[[Scale], Scale]:
-    """Register the derivative of functions of one number: what a cotangent is multiplied by."""
+    """Register the derivative of unary functions: the factor of a cotangent."""
 
     def register(derivative: Scale) -> Scale:
         @partials(*ops)
@@ -83,7 +83,7 @@ def _div(c: Composer, op: DivOp) -> Sequence[Factor]:
 
 @partials(RemOp)
 def _rem(c: Composer, op: RemOp) -> Sequence[Factor]:
-    """What b is multiplied by is constant but where it jumps."""
+    """The factor of b is constant except at its jumps."""
     return lambda g: g, lambda g: neg(c, c.mul(g, c.of(TruncOp(c.div(op.a, op.b)))))
 
 

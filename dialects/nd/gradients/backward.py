@@ -1,4 +1,4 @@
-"""nd.vjp as ordinary ops: those of its region, then those that carry cotangents back."""
+"""Rewrite nd.vjp to ordinary ops: those of its region, then those of its backward pass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stepwell.dialects.readings import decomposition
 
 
 def unpack(builder: Builder, body: Block) -> Operation | None:
-    """Move the ops of ``body`` but the last to where ``builder`` stands; return the first."""
+    """Move the ops of ``body`` except the last to ``builder``; return the first."""
     last = body.last_op
     moved = [op for op in body.ops if op is not last]
     for op in moved:
@@ -26,7 +26,7 @@ def unpack(builder: Builder, body: Block) -> Operation | None:
 
 
 def bind(op: TransformationOp) -> None:
-    """Let all that reads the arguments of the region read what they are."""
+    """Replace the arguments of the region by their operands."""
     for argument, value in zip(op.body.block.args, op.inputs, strict=True):
         if value.name_hint is None:
             value.name_hint = argument.name_hint
@@ -34,7 +34,7 @@ def bind(op: TransformationOp) -> None:
 
 
 def _between(first: Operation, last: Operation) -> Iterator[Operation]:
-    """Yield the ops that stand between two."""
+    """Yield the ops between two."""
     op = first.next_op
     while op is not None and op is not last:
         yield op
@@ -43,10 +43,10 @@ def _between(first: Operation, last: Operation) -> Iterator[Operation]:
 
 @decomposition(VjpOp)
 def _vjp(builder: Builder, op: VjpOp) -> Sequence[SSAValue]:
-    """Write the region out, then its backward pass.
+    """Inline the region, then write its backward pass.
 
-    Until that is done its arguments are not what they stand for: one value may be two arguments,
-    or be read from outside as well, where it counts as a constant.
+    Until that is done the arguments are not replaced by their operands: one value may be two
+    arguments, or be captured as well and count there as a constant.
     """
     reverse = Reverse(builder, active=set(op.sources))
     borders = [builder.insert(YieldOp([]))]

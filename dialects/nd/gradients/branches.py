@@ -1,4 +1,4 @@
-"""Derivatives of nd.if: a choice between the derivatives of its branches."""
+"""Derivatives of nd.if: an nd.if with the derivatives of its branches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stepwell.dialects.readings import gradient
 def _if(r: Reverse, op: IfOp, cotangents: Sequence[SSAValue | None]) -> None:
     """Run the backward pass of the branch that ran.
 
-    What is cheap it computes again; other values the branch hands out, zeros the other one.
+    It recomputes cheap values; a branch yields the others, and the other branch yields zeros.
     """
     inputs = captured(r, op)
     before = [r.found_plain(v) for v in inputs]
@@ -70,7 +70,7 @@ def _or_zero(body: Body, end: SSAValue | None, value: SSAValue) -> SSAValue:
 def _hand_out(
     op: IfOp, handed: Sequence[tuple[int, SSAValue]], composer: Composer
 ) -> Sequence[SSAValue]:
-    """Let the op yield values of its branches too; return them outside."""
+    """Make the op yield values of its branches too; return its results for them."""
     if not handed:
         return []
     blocks = [op.then.block, op.otherwise.block]
@@ -98,7 +98,7 @@ def _hand_out(
 
 
 def replace(op: Operation, results: Sequence[SSAValue]) -> None:
-    """Put ``results`` in the place of those of ``op``, which goes."""
+    """Replace the results of ``op`` by ``results`` and erase it."""
     for old, now in zip(op.results, results, strict=True):
         now.name_hint = old.name_hint
         old.replace_all_uses_with(now)

@@ -1,4 +1,4 @@
-"""Derivatives of nd.call: calls of derivatives, each made once however often it is called."""
+"""Derivatives of nd.call: calls of derivative functions, each written once per module."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stepwell.dialects.readings import gradient, tangent
 
 @gradient(CallOp)
 def _backward(r: Reverse, op: CallOp, cotangents: Sequence[SSAValue | None]) -> None:
-    """Call the derivative of the callee, which runs it again."""
+    """Call the derivative of the callee, which runs the callee again."""
     wrt = [k for k, v in enumerate(op.arguments) if r.wants(v)]
     of = [k for k, g in enumerate(cotangents) if g is not None]
     given = [g for g in cotangents if g is not None]
@@ -33,7 +33,7 @@ def _backward(r: Reverse, op: CallOp, cotangents: Sequence[SSAValue | None]) -> 
 def _forward(
     f: Forward, op: CallOp, tangents: Sequence[SSAValue | None]
 ) -> Sequence[SSAValue | None]:
-    """Call the derivative of the callee for the tangents."""
+    """Call the derivative of the callee with the tangents."""
     wrt = [k for k, t in enumerate(tangents) if t is not None]
     of = _floats(op)
     name = _derivative(op, JvpOp, wrt, of)
@@ -48,7 +48,7 @@ def _floats(op: CallOp) -> list[int]:
 
 
 def _derivative(op: CallOp, kind: Kind, wrt: Sequence[int], of: Sequence[int]) -> str:
-    """Return the name of the function that gives the derivative alone, made if it is not there."""
+    """Return the name of the function that computes only the derivative; write it if missing."""
     callee = SymbolTable.lookup_symbol(op, op.callee)
     assert isinstance(callee, func.FuncOp)
     word = "vjp" if kind is VjpOp else "jvp"

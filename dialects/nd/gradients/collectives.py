@@ -1,4 +1,4 @@
-"""Derivatives of what looks at all examples of a batch: of the sum of all examples' results."""
+"""Derivatives of collectives: of the sum of all examples' results."""
 
 from __future__ import annotations
 

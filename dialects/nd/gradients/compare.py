@@ -1,4 +1,4 @@
-"""Derivatives of choosing: a kink gives half to each side, and a bound that holds gives nothing."""
+"""Derivatives of choices: ties share the cotangent equally, and x on a bound gets none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stepwell.dialects.readings import Factor, gradient, partials
 
 
 def _share(c: Composer, g: SSAValue, op: MaxOp | MinOp, mine: SSAValue) -> SSAValue:
-    """Return ``g`` where the result is ``mine`` alone, half of it where it is both."""
+    """Return ``g`` where ``mine`` is the result, half of it where both operands are equal."""
     half = c.mul(g, c.full(g, 0.5))
     zero = c.full(g, 0)
     both = c.of(SelectOp(c.of(EqOp(op.a, op.b)), half, g))
@@ -38,7 +38,7 @@ def _extreme(c: Composer, op: MaxOp | MinOp) -> Sequence[Factor]:
 
 @partials(CopysignOp)
 def _copysign(c: Composer, op: CopysignOp) -> Sequence[Factor]:
-    """The sign that a is given, times its own."""
+    """The product of the sign of the result and the sign of a."""
 
     def factor(g: SSAValue) -> SSAValue:
         given = c.of(CopysignOp(c.full(op.a, 1), op.b))
@@ -49,7 +49,7 @@ def _copysign(c: Composer, op: CopysignOp) -> Sequence[Factor]:
 
 @partials(ClampOp)
 def _clamp(c: Composer, op: ClampOp) -> Sequence[Factor]:
-    """To x between the bounds, to a bound where x is beyond it, to nobody where x is on it."""
+    """g to x strictly between the bounds, to a bound where x exceeds it, to none if x is on it."""
 
     def where(chosen: SSAValue, g: SSAValue) -> SSAValue:
         return c.of(SelectOp(chosen, g, c.full(g, 0)))

@@ -1,4 +1,4 @@
-"""Derivatives of whole functions of a module, as functions beside them."""
+"""Derivatives of whole functions, added to the module."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def write_derivative(
     *,
     whole: bool,
 ) -> func.FuncOp:
-    """Write the derivative of ``function`` behind it, and return it.
+    """Write the derivative of ``function`` after it, and return it.
 
     It takes the arguments of the function, then cotangents of the results ``of`` (tangents of the
     arguments ``wrt``), and returns the results, then cotangents of ``wrt`` (tangents of ``of``).
 
-    whole : whether the results are returned too; a function without them is private
+    whole : whether it returns the results too; a function without them is private
     """
     block = function.clone().detach_region(0).detach_block(0)
     last = block.last_op

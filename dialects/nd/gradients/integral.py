@@ -1,4 +1,4 @@
-"""Ops with integers, truth values or sizes alone on one side: no derivative goes through them."""
+"""Ops with only integers, booleans or sizes as operands or results: their derivative is none."""
 
 from stepwell.dialects.nd.bitwise import OPS as BITWISE
 from stepwell.dialects.nd.callback import CallbackOp

@@ -1,8 +1,7 @@
-"""Derivatives of norms and of softmax and its kin, in the form that is least work.
+"""Derivatives of norms, softmax and related ops, in the form with the least work.
 
-What they ask of the forward pass is a number or two for each row. They write what leads to those
-as the decomposition of the op does, so that both are one after `cse`; all else is made of the
-arguments again.
+From the forward pass they need one or two numbers per row. The ops that compute these are written
+as in the op's decomposition, so that `cse` merges both; all else is recomputed from the arguments.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def _log_softmax(r: Reverse, op: LogSoftmaxOp, cotangents: Cotangents) -> None:
 
 @gradient(LogsumexpOp)
 def _logsumexp(r: Reverse, op: LogsumexpOp, cotangents: Cotangents) -> None:
-    """g e^(x - y), which is 0 where all of x is -inf."""
+    """g e^(x - y), which is 0 if all of x is -inf."""
     (g,) = cotangents
     assert g is not None
     x, y, g = r.wide(op.x), r.wide(op.y), r.wide(g)
@@ -96,7 +95,7 @@ def _layer_norm(r: Reverse, op: LayerNormOp, cotangents: Cotangents) -> None:
 
 @gradient(RmsNormOp)
 def _rms_norm(r: Reverse, op: RmsNormOp, cotangents: Cotangents) -> None:
-    """As a layer norm, without the mean."""
+    """The derivative of a layer norm without the mean."""
     (g,) = cotangents
     assert g is not None
     gone, x, g = op.belongs(), r.wide(op.x), r.wide(g)
@@ -117,7 +116,7 @@ def _along_rows(
 ) -> None:
     """Accumulate root (moved - x tilt), with tilt the mean of h x, over the variance.
 
-    That mean is one of x as it is, so that it is found together with the variance.
+    That mean needs only x and h, so that one loop computes it together with the variance.
     """
     gone = op.belongs()
     kept = range(gone[0])
@@ -128,7 +127,7 @@ def _along_rows(
 
 @gradient(BatchNormOp)
 def _batch_norm(r: Reverse, op: BatchNormOp, cotangents: Cotangents) -> None:
-    """All that the parameters want are the sums of g and of g (x - mean) over a channel."""
+    """Compute all parameters' cotangents from the sums of g and of g (x - mean) per channel."""
     (g,) = cotangents
     assert g is not None
     own, x, g = op.belongs(), r.wide(op.x), r.wide(g)

@@ -1,6 +1,6 @@
-"""Cotangents of parts of one value, put together side by side instead of added up among zeros.
+"""Concatenate cotangents of disjoint parts of a value, instead of adding parts padded with zeros.
 
-What is split, and each part used, has a cotangent of parts in different places: one concat.
+If all parts of a split value are used, its cotangent is one concat.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stepwell.dialects.nd.syntax import element, shape_of
 
 
 def side_by_side(c: Composer, parts: Sequence[SSAValue]) -> list[SSAValue]:
-    """Return ``parts``, those that zeros alone surround along one axis being one where they can."""
+    """Return ``parts`` with those zero-padded along one axis and disjoint concatenated."""
     found: dict[int, list[tuple[int, PadOp]]] = {}
     rest: list[SSAValue] = []
     for part in parts:
@@ -43,7 +43,7 @@ def side_by_side(c: Composer, parts: Sequence[SSAValue]) -> list[SSAValue]:
 
 
 def _place(part: SSAValue) -> tuple[int, int, PadOp] | None:
-    """Return along which axis, and from where on, ``part`` is more than zeros."""
+    """Return the axis and the offset of a zero-padded ``part``, and its pad; None for others."""
     pad = part.owner
     if not isinstance(pad, PadOp) or DYNAMIC in shape_of(part):
         return None
@@ -56,7 +56,7 @@ def _place(part: SSAValue) -> tuple[int, int, PadOp] | None:
 
 
 def _concat(c: Composer, axis: int, row: Sequence[tuple[int, PadOp]]) -> SSAValue:
-    """Return the parts of a row one after the other, with zeros where there is none."""
+    """Return the parts of a row concatenated, with zeros in gaps."""
     whole = row[0][1].y
     if len(row) == 1:
         return whole

@@ -1,4 +1,4 @@
-"""Derivatives of reductions: elements that are the largest alike share the cotangent, as in JAX."""
+"""Derivatives of reductions: equal extremes share the cotangent, as in JAX."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def _extreme(
     ones = r.cast(chosen, element(op.x))
     count = r.sum_over(ones, over)
     if any(shape_of(op.x)[axis] in (0, DYNAMIC) for axis in over):
-        count = r.max(count, r.full(count, 1))  # nobody shares what is the largest of nothing
+        count = r.max(count, r.full(count, 1))  # an empty reduction has no extreme: avoid 0 / 0
     share = r.div(g, count)
     r.accumulate(op.x, r.along(share, op.x, kept), chosen)

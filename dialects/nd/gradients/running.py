@@ -1,7 +1,7 @@
-"""Derivatives of products, running products and running extremes.
+"""Derivatives of products, cumulative products and cumulative extremes.
 
-None of them divides: an element that is 0 has the derivative that the others give it. Of equal
-elements that are largest so far the first one has the derivative of a running maximum.
+None of them divides: an element 0 gets the product of the others. Of equal elements that are the
+largest so far, the first gets the cotangent of a cumulative maximum.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from stepwell.dialects.nd.syntax import axes, element, shape_of
 from stepwell.dialects.readings import gradient
 
 MIN_CUT_ELEMENTS = 128
-"""A row of fewer elements is not cut into columns."""
+"""Minimum length of a row that is split into columns."""
 COLUMNS = 48
-"""... others are into about so many columns."""
+"""The number of columns of a split row, approximately."""
 Step = Callable[..., tuple[SSAValue, SSAValue]]
-"""``(composer, carried, elements) -> what is carried on, what is written for this element``."""
+"""``(composer, carried, elements) -> next carried value, output for this element``."""
 
 
 @gradient(CumulativeSumOp)
@@ -51,7 +51,7 @@ def _sum(r: Reverse, op: CumulativeSumOp, cotangents: Sequence[SSAValue | None])
 
 @gradient(CumulativeProdOp)
 def _product(r: Reverse, op: CumulativeProdOp, cotangents: Sequence[SSAValue | None]) -> None:
-    """What comes before an element, times the sum over what comes after of products up to there."""
+    """Multiply the products before an element by the sum over later ones of partial products."""
     (g,) = cotangents
     assert g is not None
     before = r.of(
@@ -73,14 +73,14 @@ def _product(r: Reverse, op: CumulativeProdOp, cotangents: Sequence[SSAValue | N
 def _extreme(
     r: Reverse, op: CumulativeMaxOp | CumulativeMinOp, cotangents: Sequence[SSAValue | None]
 ) -> None:
-    """An element that is larger than all before it has what comes up to the next such one."""
+    """Sum for each element that exceeds all earlier ones the cotangents up to the next such one."""
     (g,) = cotangents
     assert g is not None
     greatest = isinstance(op, CumulativeMaxOp)
 
     def lead(c: Composer, best: SSAValue, x: SSAValue) -> tuple[SSAValue, SSAValue]:
         leads = c.of((GtOp if greatest else LtOp)(x, best))
-        after = c.of(SelectOp(c.of(OrOp(leads, c.of(NeOp(x, x)))), x, best))  # nothing beats NaN
+        after = c.of(SelectOp(c.of(OrOp(leads, c.of(NeOp(x, x)))), x, best))  # NaN stays the best
         return after, leads
 
     def step(c: Composer, s: SSAValue, lead: SSAValue, g: SSAValue) -> tuple[SSAValue, SSAValue]:
@@ -104,7 +104,7 @@ def _walked(
     start: float = 0,
     backward: bool = True,
 ) -> SSAValue:
-    """Do ``step`` for each row along the axis, against the direction of the op or with it."""
+    """Scan ``step`` over the rows along the axis, in the op's direction or against it."""
     axis, shape = op.axis.value.data, shape_of(op.x)
     order = [axis, *(a for a in range(len(shape)) if a != axis)]
     rows = [_ordered(r, x, order) for x in xs]
@@ -126,7 +126,7 @@ def _ordered(r: Reverse, x: SSAValue, order: Sequence[int]) -> SSAValue:
 
 @gradient(ReduceProdOp)
 def _reduce(r: Reverse, op: ReduceProdOp, cotangents: Sequence[SSAValue | None]) -> None:
-    """Axis by axis, the product of what is before an element and of what is behind it."""
+    """Multiply, axis by axis, the product before an element by the product after it."""
     (g,) = cotangents
     assert g is not None
     over = sorted(axes(op.axes), reverse=True)
@@ -141,8 +141,8 @@ def _reduce(r: Reverse, op: ReduceProdOp, cotangents: Sequence[SSAValue | None])
 def _times_others(r: Reverse, x: SSAValue, axis: int, g: SSAValue) -> SSAValue:
     """Return ``g`` times the product of all other elements along ``axis``, for each.
 
-    A long row is several, one below the other: of the products of its columns there are few, and
-    columns are gone along in vectors.
+    A long last axis is reshaped to rows and columns: the products of the columns are few, and scans
+    over the rows are vectorized along the columns.
     """
     shape = shape_of(x)
     columns = _columns(shape[axis]) if axis == len(shape) - 1 and DYNAMIC not in shape else 0
@@ -154,7 +154,7 @@ def _times_others(r: Reverse, x: SSAValue, axis: int, g: SSAValue) -> SSAValue:
 
 
 def _columns(n: int) -> int:
-    """Return how many columns a row of ``n`` elements is to have; 0 where it stays one row.
+    """Return the number of columns for a row of ``n`` elements; 0 if it is not split.
 
     >>> _columns(1024), _columns(1000), _columns(1009), _columns(64)
     (32, 40, 0, 0)
@@ -165,7 +165,7 @@ def _columns(n: int) -> int:
 
 
 def _others_in_order(r: Reverse, x: SSAValue, axis: int, g: SSAValue) -> SSAValue:
-    """Go along the axis forward and backward, with the product of all elements so far."""
+    """Multiply exclusive cumulative products from both ends, by a scan in each direction."""
     forward = CumulativeProdOp(x, axis, exclusive=True)
     before = r.of(forward)
 

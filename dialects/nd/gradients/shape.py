@@ -1,4 +1,4 @@
-"""Derivatives of what moves elements: cotangents go back the way that elements came."""
+"""Derivatives of ops that move elements: cotangents move in the opposite direction."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ gradient.none(BitcastOp, because="bits have no derivative; stop_gradient takes i
 
 @moves(CastOp)
 def _cast(r: Reverse, op: CastOp, g: SSAValue) -> SSAValue:
-    """A mask is for elements of either type."""
+    """Cast the cotangent; a mask is valid for both types."""
     return g if element(g) == I1 else r.cast(g, element(op.x))
 
 
@@ -57,7 +57,7 @@ def _reverse(r: Reverse, op: ReverseOp, g: SSAValue) -> SSAValue:
 
 @gradient(BroadcastOp)
 def _broadcast(r: Reverse, op: BroadcastOp, cotangents: Sequence[SSAValue | None]) -> None:
-    """Sum over the axes that are new, and over those of which x has one element."""
+    """Sum over the new axes, and over those along which x has one element."""
     (g,) = cotangents
     assert g is not None
     dims, x, y = axes(op.dims), shape_of(op.x), shape_of(op.y)
@@ -75,7 +75,7 @@ def _broadcast(r: Reverse, op: BroadcastOp, cotangents: Sequence[SSAValue | None
 
 @moves(SliceOp)
 def _slice(r: Reverse, op: SliceOp, g: SSAValue) -> SSAValue:
-    """Put what was taken into zeros; zeros of a mask are false."""
+    """Pad the cotangent with zeros, which are false in a mask."""
     x = shape_of(op.x)
     zero = r.of(FullOp.of(0, TensorType(element(g), [])))
     if any(n == DYNAMIC and e != (0, END, 1) for n, e in zip(x, op.ranges, strict=True)):
@@ -93,7 +93,7 @@ def _slice(r: Reverse, op: SliceOp, g: SSAValue) -> SSAValue:
 
 
 def _into_zeros(r: Reverse, op: SliceOp, g: SSAValue) -> SSAValue:
-    """Put what was taken of axes that only the run knows into zeros, where it lay."""
+    """Write the cotangent of axes of unknown size into zeros at the slice's position."""
     x = shape_of(op.x)
     starts: list[SSAValue] = []
     for axis, (start, _, _) in enumerate(op.ranges):
@@ -110,7 +110,7 @@ def _into_zeros(r: Reverse, op: SliceOp, g: SSAValue) -> SSAValue:
 
 @gradient(PadOp)
 def _pad(r: Reverse, op: PadOp, cotangents: Sequence[SSAValue | None]) -> None:
-    """Take the elements of x out again; the number around them has all others."""
+    """Slice the cotangent of x out; the padding value gets the sum of the rest."""
     (g,) = cotangents
     assert g is not None
     low, high, interior = op.amounts
@@ -123,7 +123,7 @@ def _pad(r: Reverse, op: PadOp, cotangents: Sequence[SSAValue | None]) -> None:
 
 @gradient(ConcatOp)
 def _concat(r: Reverse, op: ConcatOp, cotangents: Sequence[SSAValue | None]) -> None:
-    """Take each part out again."""
+    """Slice the cotangent of each part out."""
     (g,) = cotangents
     assert g is not None
     axis, shape = op.axis.value.data, shape_of(op.y)

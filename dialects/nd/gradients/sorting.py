@@ -1,6 +1,6 @@
-"""Derivatives of sorting: a cotangent goes where its element came from.
+"""Derivatives of sorting: each cotangent moves to the origin of its element.
 
-Of equal elements each has the cotangent of its own place in the stable order, as in JAX.
+Equal elements get the cotangents of their positions in the stable order, as in JAX.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _sort(r: Reverse, op: SortOp, cotangents: Sequence[SSAValue | None]) -> None
 def _order_statistics(
     r: Reverse, op: OrderStatisticsOp, cotangents: Sequence[SSAValue | None]
 ) -> None:
-    """Put cotangents at their ranks, where several may meet, then where those came from."""
+    """Scatter-add cotangents at their ranks, which may coincide, then undo the sorting."""
     (g,) = cotangents
     assert g is not None
     axis = op.axis.value.data
@@ -55,7 +55,7 @@ def _last(r: Reverse, op: OrderStatisticsOp) -> SSAValue:
 
 
 def _unsorted(r: Reverse, x: SSAValue, g: SSAValue, axis: int, descending: bool) -> SSAValue:
-    """Return ``g``, which lies as ``x`` sorted does, as ``x`` lies."""
+    """Return ``g``, in the order of the sorted ``x``, in the order of ``x``."""
     order = r.of(ArgsortOp(x, axis, descending=descending, dtype=i64))
     assert element(g) == element(x)
     return r.of(ScatterAddOp(r.full(x, 0), g, places(r, x, axis, order), _all(x)))

@@ -1,4 +1,4 @@
-"""Derivatives of the functions of analysis, by the result where that is the cheaper."""
+"""Derivatives of transcendental functions, in terms of the result if that is cheaper."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _over(c: Composer, number: float, x: SSAValue) -> SSAValue:
 
 
 def _one_minus_square(c: Composer, x: SSAValue) -> SSAValue:
-    """Return ``1 - x²`` as ``(1 - x)(1 + x)``, which does not cancel."""
+    """Return ``1 - x²`` as ``(1 - x)(1 + x)``, without cancellation."""
     one = c.full(x, 1)
     return c.mul(c.sub(one, x), c.add(one, x))
 
@@ -105,7 +105,7 @@ def _acosh(c: Composer, op: AcoshOp) -> SSAValue:
 
 @partials(PowOp)
 def _pow(c: Composer, op: PowOp) -> Sequence[Factor]:
-    """b * a^(b - 1), which is 0 where b is; and ln a * a^b, which is 0 where a is and b > 0."""
+    """b * a^(b - 1), which is 0 if b is; and ln a * a^b, which is 0 if a is and b > 0."""
     zero, one = c.full(op.a, 0), c.full(op.a, 1)
 
     def by_base(g: SSAValue) -> SSAValue:

@@ -1,7 +1,7 @@
-"""How often an nd.while runs, where that is known before it begins.
+"""The trip count of an nd.while, if it is known before the loop begins.
 
-``i < n`` with a constant step, as Python's `range` and `fori_loop` are written: the number of
-steps is computed from the first ``i``, ``n`` and the step.
+For ``i < n`` with a constant step, as Python's `range` and `fori_loop` are written, it is computed
+from the first ``i``, ``n`` and the step.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _MIRRORED = {GtOp: LtOp, GeOp: LeOp, LtOp: GtOp, LeOp: GeOp}
 
 @dataclass(frozen=True)
 class Trips:
-    """A loop that counts: from ``start`` on by ``step`` until it meets ``bound``."""
+    """A counting loop: from ``start`` by ``step`` until it reaches ``bound``."""
 
     start: SSAValue
     bound: SSAValue
-    """Made in the test, or outside of the loop."""
+    """Defined in the test, or outside of the loop."""
     step: int
     inclusive: bool
     loop: WhileOp
 
     def known(self) -> int | None:
-        """Return how many steps there are, where that is a constant."""
+        """Return the number of steps if it is a constant, else None."""
         start, bound = constant_of(self.start), constant_of(self.bound)
         if start is None or bound is None:
             return None
@@ -48,7 +48,7 @@ class Trips:
         return max(0, -(-span // abs(self.step)))
 
     def index(self, c: Composer) -> SSAValue | None:
-        """Return the number of steps as an index, where sizes tell it."""
+        """Return the number of steps as an index if it is a function of sizes, else None."""
         start, bound = constant_of(self.start), _uncast(self.bound)
         if start is None or not isinstance(bound.owner, FromIndexOp) or self.step != 1:
             return None
@@ -60,7 +60,7 @@ class Trips:
         return n
 
     def count(self, c: Composer) -> SSAValue:
-        """Return the number of steps as a number of i64."""
+        """Return the number of steps as an i64 tensor."""
         start = c.cast(self.start, i64)
         bound = c.cast(self._outside(c, self.bound), i64)
         span = c.sub(bound, start) if self.step > 0 else c.sub(start, bound)
@@ -69,7 +69,7 @@ class Trips:
         return c.max(c.of(FloorDivOp(span, number(c, step))), number(c, 0))
 
     def _outside(self, c: Composer, value: SSAValue) -> SSAValue:
-        """Return a value of the test before the loop."""
+        """Return a value of the test, computed before the loop."""
         test = self.loop.test.block
         if isinstance(value, BlockArgument):
             return self.loop.carried[value.index] if value.owner is test else value
@@ -83,7 +83,7 @@ class Trips:
 
 
 def number(c: Composer, value: int) -> SSAValue:
-    """Return a constant of i64."""
+    """Return an i64 constant."""
     return c.of(FullOp.of(value, TensorType(i64, [])))
 
 
@@ -94,7 +94,7 @@ def _uncast(value: SSAValue) -> SSAValue:
 
 
 def constant_of(value: SSAValue) -> int | None:
-    """Return the integer that ``value`` is, None where it is no constant."""
+    """Return the integer value of ``value``, None if it is not constant."""
     op = _uncast(value).owner
     if isinstance(op, FullOp) and isinstance(op.value, IntegerAttr):
         return op.value.value.data
@@ -102,7 +102,7 @@ def constant_of(value: SSAValue) -> int | None:
 
 
 def trips_of(loop: WhileOp) -> Trips | None:
-    """Return how often ``loop`` runs, None where only running it tells."""
+    """Return the trip count of ``loop``, None if it is known only by running it."""
     test, body = loop.test.block, loop.body.block
     last, ends = test.last_op, body.last_op
     assert isinstance(last, ConditionOp) and ends is not None
@@ -125,7 +125,7 @@ def trips_of(loop: WhileOp) -> Trips | None:
 
 
 def _step(before: SSAValue, after: SSAValue) -> int | None:
-    """Return by how much a counter grows each step, None where that is no constant but 0."""
+    """Return the increment of a counter per step, None if it is not a nonzero constant."""
     op = after.owner
     if isinstance(op, AddOp) and before in op.operands:
         step = constant_of(op.b if op.a is before else op.a)
@@ -138,7 +138,7 @@ def _step(before: SSAValue, after: SSAValue) -> int | None:
 
 
 def _is_fixed(loop: WhileOp, value: SSAValue) -> bool:
-    """Whether ``value`` of the test is the same at each step."""
+    """Whether ``value`` of the test is loop-invariant."""
     test = loop.test.block
     if isinstance(value, BlockArgument):
         if value.owner is not test:
@@ -152,7 +152,7 @@ def _is_fixed(loop: WhileOp, value: SSAValue) -> bool:
 
 
 def counted(loop: WhileOp) -> tuple[WhileOp, SSAValue]:
-    """Let ``loop`` count its steps; return what stands in its place, and the number."""
+    """Make ``loop`` count its steps; return its replacement and the count."""
     block = loop.parent
     assert block is not None
     before = Composer(Builder(InsertPoint.before(loop)))

@@ -1,4 +1,4 @@
-"""A reshape between what is computed of rows and what is computed of the result comes last."""
+"""Move a reshape that merges axes behind elementwise ops on both sides of it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from stepwell.dialects.nd.shape import BroadcastOp, ReshapeOp
 from stepwell.dialects.nd.syntax import axes, element, shape_of
 
 DEPTH = 6
-"""So many elementwise ops may lie between a broadcast and a reshape."""
+"""Maximum number of elementwise ops between a broadcast and a reshape."""
 MIN_LAST_AXIS = 16
-"""A last axis of fewer elements is merged before more is computed."""
+"""Minimum size of a last axis: a shorter one is merged before further ops."""
 
 
 @canonicalizes(*ELEMENTWISE)
 class ElementwiseOfMergedAxes(RewritePattern):
     """f(reshape(g(x, broadcast(m))), broadcast(s))  ->  reshape(f(g(..), broadcast(reshape(s)))).
 
-    As in a group norm, where g takes each group's mean m away and f scales each channel: the
-    reshape only merges axes, and s has those merged as one axis or not at all.
+    As in a group norm, where g subtracts each group's mean m and f scales each channel: the reshape
+    only merges axes, and s has a merged axis completely or not at all.
     """
 
     @op_type_rewrite_pattern
@@ -48,7 +48,7 @@ class ElementwiseOfMergedAxes(RewritePattern):
 
 
 def _stands_between(value: SSAValue) -> bool:
-    """Whether ``value`` is a reshape of what is computed with one number for many elements."""
+    """Whether ``value`` is a reshape of an elementwise result with a broadcast operand."""
     op = value.owner
     return (
         isinstance(op, ReshapeOp)
@@ -69,9 +69,9 @@ def _reads_broadcast(value: SSAValue, depth: int) -> bool:
 
 
 def _merged(wide: Shape, shape: Shape) -> Sequence[Sequence[int]] | None:
-    """Return the axes of ``wide`` that each axis of ``shape`` is made of, if all are known.
+    """Return the axes of ``wide`` that each axis of ``shape`` merges, None if unknown.
 
-    One `?` may stand for itself, as the number of images does.
+    One `?` may remain unmerged, as the number of images does.
     """
     groups: list[list[int]] = []
     axis = 0
@@ -87,7 +87,7 @@ def _merged(wide: Shape, shape: Shape) -> Sequence[Sequence[int]] | None:
 
 
 def _reads(value: SSAValue, wide: Shape) -> bool:
-    """Whether ``value`` can be read in the shape ``wide`` too."""
+    """Whether ``value`` can be reshaped to ``wide`` for free."""
     match value.owner:
         case ReshapeOp() as op:
             return shape_of(op.x) == wide

@@ -1,4 +1,4 @@
-"""How a pattern is attached to the op classes it looks at."""
+"""Attach canonicalization patterns to op classes."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _PATTERNS: dict[type[Operation], tuple[RewritePattern, ...]] = {}
 
 @dataclass(frozen=True)
 class Canonical(HasCanonicalizationPatternsTrait):
-    """The op has the patterns that `canonicalizes` gave it."""
+    """The op has the patterns that `canonicalizes` registered."""
 
     def verify(self, op: Operation) -> None:
-        """Nothing to check."""
+        """Accept every op."""
 
     def get_patterns(self, op: type[Operation]) -> tuple[RewritePattern, ...]:
-        """Return the patterns of ``op``, in the order they were given."""
+        """Return the patterns of ``op``, in the order of registration."""
         return _PATTERNS.get(op, ())
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        """Return what holds for every op: nothing."""
+        """Return the patterns of all ops: none."""
         return ()
 
 
 def canonicalizes(*ops: type[Operation]) -> Callable[[type[PatternT]], type[PatternT]]:
-    """Let ``canonicalize`` apply the decorated pattern to ``ops``."""
+    """Register the decorated pattern for ``ops``."""
 
     def register(pattern: type[PatternT]) -> type[PatternT]:
         for op in ops:

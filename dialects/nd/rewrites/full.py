@@ -1,4 +1,4 @@
-"""A tensor of one value throughout is so in any shape."""
+"""Propagate nd.full through ops that only move elements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MovedFull(RewritePattern):
         op: BroadcastOp | ReshapeOp | TransposeOp | SliceOp | ReverseOp,
         rewriter: PatternRewriter,
     ) -> None:
-        """Match an op on a full tensor that tells every unknown size of its result."""
+        """Match an op on a full tensor that has a size operand for each `?` of its result."""
         inner = op.x.owner
         if not isinstance(inner, FullOp):
             return

@@ -1,4 +1,4 @@
-"""What a loop carries or stacks for nobody is left out."""
+"""Remove unused loop-carried and stacked values."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from stepwell.dialects.nd.syntax import shape_of
 class UnwantedOfScan(RewritePattern):
     """%n, %y = scan (%i = %zero, %a = %x) { yield %i + 1, f(%a) }  ->  the same without %i.
 
-    Where %n has no use, and what becomes of %i in the body matters to %n alone.
+    If %n has no use, and the values that depend on %i in the body are needed for %n only.
     """
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ScanOp, rewriter: PatternRewriter) -> None:
-        """Match a scan with a result that nothing uses."""
+        """Match a scan with an unused result."""
         outputs = list(op.outputs)
         if all(y.first_use is not None for y in outputs):
             return
@@ -51,7 +51,7 @@ class UnwantedOfScan(RewritePattern):
 
 
 def _wanted(block: Block, outputs: Sequence[SSAValue], carried: int) -> list[bool]:
-    """Return for each result whether it is used, or carries what another that is wanted needs."""
+    """Return for each result whether it is live: used, or carried for a live one."""
     last = block.last_op
     assert last is not None
     ends = list(last.operands)
@@ -75,7 +75,7 @@ def _wanted(block: Block, outputs: Sequence[SSAValue], carried: int) -> list[boo
 
 
 def _sizes(op: ScanOp, wanted: Sequence[bool]) -> list[SSAValue]:
-    """Return the sizes of the stacked results that stay."""
+    """Return the sizes of the live stacked results."""
     sizes, kept = list(op.sizes), list[SSAValue]()
     for y, want in zip(op.stacked, wanted, strict=True):
         unknown = shape_of(y)[1:].count(DYNAMIC)
@@ -85,7 +85,7 @@ def _sizes(op: ScanOp, wanted: Sequence[bool]) -> list[SSAValue]:
 
 
 def _drop(block: Block, wanted: Sequence[bool], rewriter: PatternRewriter) -> None:
-    """Erase the arguments that are not wanted, and all that was made of them."""
+    """Erase the dead arguments and the ops that depend on them."""
     unwanted = [a for a, want in zip(block.args, wanted, strict=False) if not want]
     for op in reversed(list(block.ops)):
         if op.results and all(r.first_use is None for r in op.results):

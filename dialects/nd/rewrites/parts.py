@@ -1,4 +1,4 @@
-"""Slices, reversals, pads and concatenations that cancel, merge or do nothing."""
+"""Canonicalize slices, reversals, pads and concatenations that cancel, merge or have no effect."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SliceOfSlice(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: SliceOp, rewriter: PatternRewriter) -> None:
-        """Match the outer slice, where the sizes let both be said as one."""
+        """Match the outer slice if the sizes allow one equivalent slice."""
         inner = op.x.owner
         if not isinstance(inner, SliceOp):
             return
@@ -83,11 +83,11 @@ def _composed(n: int, m: int, first: Range, second: Range) -> Range | None:
 
 @canonicalizes(ReverseOp)
 class ReverseOfUnits(RewritePattern):
-    """reverse(x, axes)  ->  reverse(x, those of size 2 or more); x, where there are none."""
+    """reverse(x, axes)  ->  reverse(x, axes of size 2 or more); x, if there are none."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ReverseOp, rewriter: PatternRewriter) -> None:
-        """Match axes that there is nothing to turn round along."""
+        """Match axes of at most one element."""
         shape, along = shape_of(op.x), axes(op.axes)
         kept = [axis for axis in along if shape[axis] not in (0, 1)]
         if not kept:
@@ -114,7 +114,7 @@ class ReverseOfReverse(RewritePattern):
 
 @canonicalizes(PadOp)
 class IdentityPad(RewritePattern):
-    """pad(x)  ->  x, where nothing is added."""
+    """pad(x)  ->  x, if nothing is added."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: PadOp, rewriter: PatternRewriter) -> None:
@@ -125,7 +125,7 @@ class IdentityPad(RewritePattern):
 
 @canonicalizes(PadOp)
 class PadOfPad(RewritePattern):
-    """pad(pad(x, v, a), v, b)  ->  pad(x, v, a + b), where nothing is put between."""
+    """pad(pad(x, v, a), v, b)  ->  pad(x, v, a + b), without interior padding."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: PadOp, rewriter: PatternRewriter) -> None:
@@ -184,7 +184,7 @@ class DynamicSliceAtConstant(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: DynamicSliceOp, rewriter: PatternRewriter) -> None:
-        """Match starts that are all known, along axes that are."""
+        """Match known starts along axes of known size."""
         shape = shape_of(op.x)
         ranges = [WHOLE] * len(shape)
         for start, axis, size in zip(op.starts, axes(op.axes), axes(op.lengths), strict=True):
@@ -199,17 +199,17 @@ class DynamicSliceAtConstant(RewritePattern):
 
 @canonicalizes(DynamicUpdateSliceOp)
 class DynamicUpdateOfAll(RewritePattern):
-    """dynamic_update_slice(x, as large an update)  ->  update: no start can move it."""
+    """dynamic_update_slice(x, update of x's size)  ->  update: starts are clamped to 0."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: DynamicUpdateSliceOp, rewriter: PatternRewriter) -> None:
-        """Match sizes that are all known."""
+        """Match equal types with known sizes."""
         if op.update.type == op.y.type and DYNAMIC not in shape_of(op.y):
             rewriter.replace(op, [], [op.update])
 
 
 def known_scalar(value: SSAValue) -> Any:
-    """Return the number that an index or 0-d tensor always is, None where that is not known."""
+    """Return the constant value of an index or 0-d tensor, None if it is not known."""
     match value.owner:
         case arith.ConstantOp(value=IntegerAttr(value=number)):
             return number.data

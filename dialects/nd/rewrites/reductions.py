@@ -1,4 +1,4 @@
-"""Reductions over nothing."""
+"""Canonicalize reductions over no axes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from stepwell.dialects.types import dtype
 
 @canonicalizes(*REDUCTIONS)
 class ReduceOverNoAxes(RewritePattern):
-    """reduce(x, [])  ->  x, but for sums of floats: they begin at 0, and 0 + -0.0 is 0.0."""
+    """reduce(x, [])  ->  x, except for sums of floats: they begin at 0, and 0 + -0.0 is 0.0."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: ReduceOp, rewriter: PatternRewriter) -> None:
-        """Match a reduction that leaves every axis."""
+        """Match a reduction without axes."""
         floats = dtype(element(op.x)).kind == "float"
         if not len(op.axes) and not (floats and isinstance(op, ReduceSumOp)):
             rewriter.replace(op, [], [op.x])

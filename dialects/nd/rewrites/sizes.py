@@ -1,4 +1,4 @@
-"""Where a size comes from: nd.dim asks further and further up."""
+"""Trace sizes to their origin: nd.dim of a result becomes nd.dim of an operand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stepwell.dialects.nd.sorting import OrderOp
 from stepwell.dialects.nd.syntax import axes, shape_of
 
 Origin: TypeAlias = SSAValue | tuple[SSAValue, int]
-"""A size, or an operand and the axis that has it."""
+"""A size, or a value and one of its axes with this size."""
 
 SAME_SHAPE = (Elementwise, ReverseOp, CumulativeOp, OrderOp, DynamicUpdateSliceOp, *SCATTERS)
 """Ops whose result has the shape of their first operand."""
@@ -32,7 +32,7 @@ SAME_SHAPE = (Elementwise, ReverseOp, CumulativeOp, OrderOp, DynamicUpdateSliceO
 
 @canonicalizes(DimOp)
 class DimOfKnown(RewritePattern):
-    """Replace dim of an axis whose size the type tells by a constant."""
+    """Replace dim of a static axis by a constant."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: DimOp, rewriter: PatternRewriter) -> None:
@@ -43,11 +43,11 @@ class DimOfKnown(RewritePattern):
 
 @canonicalizes(DimOp)
 class DimOfResult(RewritePattern):
-    """dim(f(x), a)  ->  dim(x, b), or the size that f was given."""
+    """dim(f(x), a)  ->  dim(x, b), or a size operand of f."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: DimOp, rewriter: PatternRewriter) -> None:
-        """Match an op that tells where the size comes from."""
+        """Match an op whose operands determine the size."""
         match origin(op.x, op.axis.value.data):
             case None:
                 return
@@ -58,7 +58,7 @@ class DimOfResult(RewritePattern):
 
 
 def origin(value: SSAValue, axis: int) -> Origin | None:
-    """Return the size, or the operand and its axis, that makes an axis of a result as long."""
+    """Return the size operand, or the operand and axis, that determines the size of an axis."""
     op = value.owner
     if isinstance(op, SAME_SHAPE):
         return op.operands[0], axis
@@ -73,7 +73,7 @@ def origin(value: SSAValue, axis: int) -> Origin | None:
 
 
 def comes_from(size: SSAValue, value: SSAValue, axis: int) -> bool:
-    """Whether ``size`` is surely that of an axis of ``value``."""
+    """Whether ``size`` is provably the size of an axis of ``value``."""
     at: Origin | None = (value, axis)
     while isinstance(at, tuple):
         x, axis = at

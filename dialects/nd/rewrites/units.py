@@ -1,4 +1,4 @@
-"""Unit axes that a reshape adds come last: what `keepdims` keeps stands in nobody's way."""
+"""Move unit axes added by a reshape to the end: the axes of `keepdims` then block no rewrite."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ELEMENTWISE = tuple(op for ops in _FAMILIES for op in ops if issubclass(op, Elem
 
 
 def added_units(op: ReshapeOp) -> Sequence[int] | None:
-    """Return which axis of the result each axis of ``x`` becomes, if all others have size 1."""
+    """Return the result axis of each axis of ``x`` if all others have size 1, else None."""
     places: list[int] = []
     x = shape_of(op.x)
     for axis, n in enumerate(shape_of(op.y)):
@@ -42,7 +42,7 @@ def added_units(op: ReshapeOp) -> Sequence[int] | None:
 
 
 def _told_as_they_are(op: ReshapeOp) -> bool:
-    """Whether the sizes that ``op`` is given are those of its operand, in their order."""
+    """Whether the size operands of ``op`` are those of its operand, in order."""
     unknown = [axis for axis, n in enumerate(shape_of(op.x)) if n == DYNAMIC]
     return len(op.sizes) == len(unknown) and all(
         comes_from(size, op.x, axis) for size, axis in zip(op.sizes, unknown, strict=True)
@@ -65,7 +65,7 @@ class BroadcastOfUnitAxes(RewritePattern):
 
 @canonicalizes(TransposeOp)
 class TransposeOfUnitAxes(RewritePattern):
-    """transpose(reshape(x), p)  ->  reshape(x), if only unit axes that it adds move past others."""
+    """transpose(reshape(x), p)  ->  reshape(x), if only added unit axes move past others."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: TransposeOp, rewriter: PatternRewriter) -> None:
@@ -80,14 +80,14 @@ class TransposeOfUnitAxes(RewritePattern):
 
 @canonicalizes(*ELEMENTWISE)
 class ElementwiseOfUnitAxes(RewritePattern):
-    """f(reshape(x), reshape(y))  ->  reshape(f(x, y)), if both only add the same unit axes.
+    """f(reshape(x), reshape(y))  ->  reshape(f(x, y)), if both add the same unit axes only.
 
-    So too where an operand is full or broadcast, or can be read in any shape: an argument.
+    Other operands may be full or broadcast, or arguments, which can be reshaped for free.
     """
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: Elementwise, rewriter: PatternRewriter) -> None:
-        """Match an op with an operand whose unit axes all others can do without."""
+        """Match an op with unit axes that can be removed from all operands."""
         added = [_added(v) for v in op.operands]
         units = frozenset[int]().union(*added)
         for each in added:
@@ -109,7 +109,7 @@ class ElementwiseOfUnitAxes(RewritePattern):
 
 
 def of_shape(op: Elementwise, operands: Sequence[SSAValue], shape: Shape) -> Elementwise:
-    """Return what computes as ``op`` does, of operands of another shape."""
+    """Return a copy of ``op`` on operands of another shape."""
     new = type(op).create(
         operands=operands,
         result_types=[TensorType(element(op.y), shape)],
@@ -143,7 +143,7 @@ def _without(
     sizes: Sequence[SSAValue],
     rewriter: PatternRewriter,
 ) -> SSAValue:
-    """Return ``value`` without these axes; where ``shape`` has several `?`, they have ``sizes``."""
+    """Return ``value`` without these axes; if ``shape`` has several `?`, they are ``sizes``."""
     op = value.owner
     if isinstance(op, ReshapeOp) and shape_of(op.x) == shape:
         return op.x

@@ -1,8 +1,8 @@
-"""What MLIR's verifiers refuse and xDSL's let pass: checked in addition to them, by our tools.
+"""Checks of MLIR's verifiers that xDSL's lack, made in addition to them by our tools.
 
-xDSL's classes are left as they are: `stepwell.dialects.verification` asks `check` after `verify`
-of the op. One file for each dialect; `test_verifiers.py` alters programs at random and holds what
-is taken against mlir-opt. Why so: docs/notes/028-what-verifies-is-safe.md.
+xDSL's classes are unchanged: `stepwell.dialects.verification` calls `check` after `verify` of the
+op. There is one file for each dialect; `test_verifiers.py` mutates programs at random and compares
+the result with mlir-opt. Rationale: docs/notes/028-what-verifies-is-safe.md.
 """
 
 from stepwell.dialects.upstream.verifiers import (

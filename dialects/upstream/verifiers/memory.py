@@ -51,7 +51,7 @@ def _dim(op: memref.DimOp) -> None:
 
 
 KINDS = 16
-"""So many ways there are to update an element (arith's atomic_rmw_kind)."""
+"""The number of kinds of atomic updates (arith's atomic_rmw_kind)."""
 _OF_FLOATS = frozenset({0, 4, 5, 8, 9, 12})
 _OF_INTEGERS = frozenset({1, 2, 6, 7, 10, 11, 13, 14, 15})
 

@@ -1,4 +1,4 @@
-"""arith and math: what numbers are converted, compared and chosen."""
+"""arith and math: operand and result types of conversions, comparisons and selections."""
 
 from __future__ import annotations
 

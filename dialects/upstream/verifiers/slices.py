@@ -1,4 +1,4 @@
-"""Slices: offsets, sizes and strides of a part, and which axes its type leaves off."""
+"""Slices: offsets, sizes and strides of a part, and the axes that its type drops."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stepwell.dialects.upstream.verifiers.types import fits, refuse
 
 
 def check_slice(op: Any, whole: Sequence[int], type: Any) -> tuple[int, ...]:
-    """Refuse a slice that is not within ``whole``, as far as is known; return its sizes."""
+    """Refuse a slice that is provably not within ``whole``; return its sizes."""
     offsets, sizes, strides = (
         tuple(each.get_values()) for each in (op.static_offsets, op.static_sizes, op.static_strides)
     )
@@ -46,7 +46,7 @@ def _check_axis(axis: int, whole: int, offset: int, size: int, stride: int, type
 
 
 def rank_reduced(sizes: Sequence[int], shape: Sequence[int]) -> list[int] | None:
-    """Return which axes of a slice are those of ``shape``, which may leave off some of size 1."""
+    """Return the axes of a slice that ``shape`` keeps, None if it drops others than unit axes."""
     kept: list[int] = []
     for axis, size in enumerate(sizes):
         if len(kept) < len(shape) and size == shape[len(kept)]:
@@ -57,7 +57,7 @@ def rank_reduced(sizes: Sequence[int], shape: Sequence[int]) -> list[int] | None
 
 
 def rank_reductions(sizes: Sequence[int], shape: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return every way to leave off axes of size 1 so that ``shape`` is left."""
+    """Return every way to drop unit axes that gives ``shape``."""
     found: list[tuple[int, ...]] = []
 
     def go(axis: int, kept: tuple[int, ...]) -> None:

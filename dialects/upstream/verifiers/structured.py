@@ -1,4 +1,4 @@
-"""linalg: what structured ops yield and give."""
+"""linalg: yielded values and results of structured ops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stepwell.dialects.upstream.verifiers.types import element, refuse
 
 
 def _check(op: Any) -> None:
-    """Refuse a structured op whose body or results are not those of its operands."""
+    """Refuse a structured op whose body or results do not match its operands."""
     targets = [value.type for value in op.outputs]
     for type in targets:
         if not isinstance(type, TensorType | MemRefType):
@@ -91,7 +91,7 @@ _PRODUCTS = (arith.MulfOp, arith.MuliOp, arith.AndIOp)
 
 
 def _widened(value: SSAValue) -> SSAValue:
-    """Return what a value was before it was converted."""
+    """Return the operand of a conversion, or the value itself."""
     op = value.owner
     return op.operands[0] if isinstance(op, Operation) and len(op.operands) == 1 else value
 

@@ -1,4 +1,4 @@
-"""The table of additional checks, and one that every op gets: how many operands it has."""
+"""The table of additional checks, and a check of every op: its number of operands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHECKS: dict[type[Operation], Check] = {}
 
 
 def checks(*kinds: type[Operation]) -> Callable[[_C], _C]:
-    """Register a function that raises `VerifyException` for an op that is wrong."""
+    """Register a function that raises `VerifyException` for an invalid op."""
 
     def register(function: _C) -> _C:
         for kind in kinds:
@@ -33,7 +33,7 @@ _VISIBILITIES = ("public", "private", "nested")
 
 
 def check(op: Operation) -> None:
-    """Raise `VerifyException` where ``op``, which xDSL has verified, is wrong all the same."""
+    """Raise `VerifyException` if ``op`` is invalid although xDSL has verified it."""
     given = op.properties or op.attributes
     if given and (visibility := given.get("sym_visibility")) is not None:
         _check_visibility(op, visibility)
@@ -50,7 +50,7 @@ def _check_visibility(op: Operation, visibility: Attribute) -> None:
 
 
 def check_counts(op: Operation) -> None:
-    """Raise where an op has another number of operands, results or regions than its class says."""
+    """Raise if an op's number of operands, results or regions contradicts its class."""
     counts = _counts(type(op))
     if counts is None:
         return
@@ -64,7 +64,7 @@ def check_counts(op: Operation) -> None:
 
 @cache
 def _counts(kind: type[Operation]) -> tuple[tuple[str, int, int | None], ...] | None:
-    """Return how many operands, results and regions there are at least and at most."""
+    """Return the minimum and maximum numbers of operands, results and regions."""
     if not issubclass(kind, IRDLOperation):
         return None
     definition = kind.get_irdl_definition()

@@ -41,7 +41,7 @@ def _empty(op: tensor.EmptyOp) -> None:
 
 
 def check_sizes(type: Attribute, given: int) -> None:
-    """Refuse another number of sizes than the type has `?`."""
+    """Refuse a number of sizes that differs from the number of `?` in the type."""
     assert isinstance(type, TensorType)
     if (wanted := type.get_shape().count(DYNAMIC_INDEX)) != given:
         refuse(f"{type} takes {wanted} sizes, one for each `?`, not {given}")
@@ -92,7 +92,7 @@ def _insert_slice(op: tensor.InsertSliceOp) -> None:
 def check_part(
     part: TensorType[Any], whole: TensorType[Any], sizes: Sequence[int], what: str
 ) -> None:
-    """Refuse a part that has not the sizes of the slice, or other elements."""
+    """Refuse a part whose sizes or elements differ from those of the slice."""
     if part.element_type != whole.element_type:
         refuse(f"{what} {whole} has elements of type {whole.element_type}, not {part.element_type}")
     if rank_reduced(sizes, part.get_shape()) is None:
@@ -115,7 +115,7 @@ def _expand_shape(op: tensor.ExpandShapeOp) -> None:
 
 
 def check_output_shape(static: Any, dynamic: int, shape: Sequence[int]) -> None:
-    """Refuse sizes of an expand_shape that are not those of its result."""
+    """Refuse sizes of an expand_shape that differ from its result's."""
     sizes = tuple(static.get_values())
     if sizes.count(DYNAMIC_INDEX) != dynamic:
         refuse(f"output_shape has {sizes.count(DYNAMIC_INDEX)} `?` and {dynamic} values for them")
@@ -124,7 +124,7 @@ def check_output_shape(static: Any, dynamic: int, shape: Sequence[int]) -> None:
 
 
 def check_groups(reassociation: Any, long: Any, short: Any) -> None:
-    """Refuse groups of axes of ``long`` that do not give the axes of ``short``, all in order."""
+    """Refuse groups of axes of ``long`` that do not give the axes of ``short`` in order."""
     if long.element_type != short.element_type:
         refuse(f"{long} and {short} have different elements")
     groups = [[axis.value.data for axis in group.data] for group in reassociation.data]

@@ -1,4 +1,4 @@
-"""What the checks ask of types: element, shape, layout; and how they refuse."""
+"""Helpers of the verifiers for types: element, shape, layout; and how they raise errors."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ from xdsl.ir.affine import AffineMap
 from xdsl.utils.exceptions import VerifyException
 
 Layout = tuple[Sequence[int | None], int | None]
-"""Strides and offset of a buffer in elements; None where only the run knows."""
+"""Strides and offset of a buffer in elements; None if known only at run time."""
 
 
 def refuse(message: str) -> NoReturn:
-    """Say what is wrong with the op."""
+    """Raise an error about the op."""
     raise VerifyException(message)
 
 
 def require(holds: bool, message: str) -> None:
-    """Refuse the op unless something holds; for messages that cost nothing to make."""
+    """Refuse the op unless a condition holds; for messages that are cheap to make."""
     if not holds:
         refuse(message)
 
 
 def element(type: Attribute) -> Attribute:
-    """Return the element type of a tensor, buffer or vector; a number's own type."""
+    """Return the element type of a tensor, buffer or vector; for a number its own type."""
     return type.element_type if isinstance(type, TensorType | MemRefType | VectorType) else type
 
 
 def shape(type: Attribute) -> tuple[int, ...]:
-    """Return the shape; none for a number."""
+    """Return the shape; () for a number."""
     return type.get_shape() if isinstance(type, ShapedType) else ()
 
 
 def form(type: Attribute) -> tuple[Any, ...]:
-    """Return what two types have in common that differ in their elements alone."""
+    """Return the parts of a type that must agree if only the element types may differ."""
     if isinstance(type, VectorType):
         return VectorType, type.get_shape(), type.get_scalable_dims()
     if isinstance(type, TensorType):
@@ -61,42 +61,42 @@ def form(type: Attribute) -> tuple[Any, ...]:
 
 
 def is_float(type: Attribute) -> bool:
-    """Whether a type is one of floating-point numbers."""
+    """Whether a type is a floating-point type."""
     return isinstance(type, FixedBitwidthType) and not isinstance(type, IntegerType)
 
 
 def is_integer(type: Attribute) -> bool:
-    """Whether a type is one of integers of a width, without a sign of their own."""
+    """Whether a type is a signless integer type."""
     return isinstance(type, IntegerType) and type.signedness.data is Signedness.SIGNLESS
 
 
 def is_integer_or_index(type: Attribute) -> bool:
-    """Whether a type is one of signless integers, or index."""
+    """Whether a type is a signless integer type or index."""
     return isinstance(type, IndexType) or is_integer(type)
 
 
 def bits(type: Attribute) -> int:
-    """Return the width of a number's type; 0 for an index."""
+    """Return the width of a numeric type; 0 for an index."""
     return type.bitwidth if isinstance(type, FixedBitwidthType) else 0
 
 
 def fits(a: int | None, b: int | None) -> bool:
-    """Whether two sizes, strides or offsets may be one; unknown ones may be any."""
+    """Whether two sizes, strides or offsets may be equal; an unknown one may have any value."""
     return a == b or a in (None, DYNAMIC_INDEX) or b in (None, DYNAMIC_INDEX)
 
 
 def all_fit(a: Sequence[int | None], b: Sequence[int | None]) -> bool:
-    """Whether two shapes may be one."""
+    """Whether two shapes may be equal."""
     return len(a) == len(b) and all(map(fits, a, b))
 
 
 def spelled(sizes: Iterable[int | None]) -> str:
-    """Return a shape as it is written."""
+    """Return a shape as text."""
     return "x".join("?" if n in (None, DYNAMIC_INDEX) else str(n) for n in sizes) or "no axes"
 
 
 def times(a: int | None, b: int | None) -> int | None:
-    """Return a product, unknown where a factor is; nothing of any number is nothing, as in MLIR."""
+    """Return a product, unknown if a factor is; 0 times unknown is 0, as in MLIR."""
     if 0 in (a, b):
         return 0
     if a is None or b is None or DYNAMIC_INDEX in (a, b):
@@ -105,7 +105,7 @@ def times(a: int | None, b: int | None) -> int | None:
 
 
 def layout(type: MemRefType[Any]) -> Layout | None:
-    """Return strides and offset; None where the layout is no strided one."""
+    """Return strides and offset; None if the layout is not strided."""
     if isinstance(type.layout, NoneAttr):
         return row_major(type.get_shape()), 0
     if isinstance(type.layout, StridedLayoutAttr):
@@ -129,19 +129,19 @@ def row_major(sizes: Sequence[int | None]) -> list[int | None]:
 
 
 def one_space(a: MemRefType[Any], b: MemRefType[Any]) -> None:
-    """Refuse a view that lies elsewhere than what it is a view of."""
+    """Refuse a view in another memory space than its source."""
     if a.memory_space != b.memory_space:
         refuse(f"a view of {a} lies in the same memory space, {b} does not")
 
 
 def check_indices(type: Attribute, indices: Sequence[SSAValue], what: str) -> None:
-    """Refuse another number of indices than there are axes."""
+    """Refuse a number of indices that differs from the number of axes."""
     if len(indices) != (axes := len(shape(type))):
         refuse(f"{what} with {axes} axes takes as many indices, not {len(indices)}: {type}")
 
 
 def check_axis(type: Attribute, axis: SSAValue) -> None:
-    """Refuse a constant that is no axis of ``type``."""
+    """Refuse a constant that is not an axis of ``type``."""
     value = getattr(axis.owner, "value", None)
     number = getattr(getattr(value, "value", None), "data", None)
     if isinstance(type, ShapedType) and isinstance(number, int):

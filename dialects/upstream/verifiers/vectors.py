@@ -1,4 +1,4 @@
-"""vector: lanes, and how they get in and out of memory."""
+"""vector: lanes, and their loads and stores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POISON = -1
 
 
 def _check_memory(type: Any, lanes: Any) -> None:
-    """Refuse a buffer whose last axis does not lie side by side, and too many axes."""
+    """Refuse a buffer whose last axis is not contiguous, and vectors of higher rank."""
     check_layout(type)
     found = layout(type)
     if len(shape(lanes)) > type.get_num_dims():
@@ -69,7 +69,7 @@ def _broadcast(op: vector.BroadcastOp) -> None:
 
 
 def _inner(type: Any, position: Sequence[int]) -> Attribute:
-    """Return the type of what lies at a position; refuse one that is not there."""
+    """Return the type of the element or subvector at a position; refuse an invalid position."""
     sizes = shape(type)
     if len(position) > len(sizes):
         refuse(f"{type} has {len(sizes)} axes, the position {len(position)}")

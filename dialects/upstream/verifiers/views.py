@@ -1,4 +1,4 @@
-"""memref: views, whose layouts follow from what they are views of."""
+"""memref: views, whose layouts follow from their sources'."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from stepwell.dialects.upstream.verifiers.types import (
 
 
 def ranked(value: SSAValue) -> MemRefType[Any]:
-    """Return the type of a buffer, which must have axes that are known."""
+    """Return the type of a buffer; refuse an unranked one."""
     if not isinstance(value.type, MemRefType):
         refuse(f"it works on buffers of known rank, not on {value.type}")
     check_layout(value.type)
@@ -36,7 +36,7 @@ def ranked(value: SSAValue) -> MemRefType[Any]:
 
 
 def check_layout(type: MemRefType[Any]) -> None:
-    """Refuse a layout of another number of axes."""
+    """Refuse a layout whose rank differs from the type's."""
     strides = type.layout.strides.data if isinstance(type.layout, StridedLayoutAttr) else None
     if strides is not None and len(strides) != type.get_num_dims():
         refuse(f"a stride is needed for each axis of {type}")
@@ -144,8 +144,8 @@ def _collapse_shape(op: memref.CollapseShapeOp) -> None:
 
 
 def _merged(source: MemRefType[Any], axes: list[tuple[int, int | None]]) -> int | None:
-    """Return the stride of axes that are made one; refuse those with gaps between."""
-    axes = [each for each in axes if each[0] != 1] or axes[:1]  # of units the first, as in MLIR
+    """Return the stride of merged axes; refuse axes that are not contiguous."""
+    axes = [each for each in axes if each[0] != 1] or axes[:1]  # the first unit axis, as in MLIR
     for (_, stride), (size, inner) in pairwise(axes):
         step = times(size, inner)
         if stride is not None and step is not None and stride != step:
@@ -181,7 +181,7 @@ def _reinterpret_cast(op: memref.ReinterpretCastOp) -> None:
 
 
 def extent(type: MemRefType[Any]) -> int | None:
-    """Return how many elements lie from the first to the last of a buffer; None if unknown."""
+    """Return the number of elements from the first to the last of a buffer; None if unknown."""
     found = layout(type)
     sizes = type.get_shape()
     if found is None or DYNAMIC_INDEX in sizes or None in found[0]:

@@ -1,1 +1,1 @@
-"""What a program, kernel or op is found to be: read by rewrites and steps down, changes nothing."""
+"""Analyses of a program, kernel or op: read by rewrites and lowerings, they change nothing."""

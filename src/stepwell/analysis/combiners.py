@@ -1,4 +1,4 @@
-"""Ops by which reductions join partial results, and what changes nothing in each."""
+"""The ops by which reductions combine partial results, and their identities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Operation
 
 @dataclass(frozen=True)
 class Combiner:
-    """How a reduction joins two partial results: an op without order."""
+    """How a reduction combines two partial results: a commutative, associative op."""
 
     op: type[Operation]
     kind: str

@@ -1,4 +1,4 @@
-"""Which values of an entry function are the same in every call: weights and what they give."""
+"""Find the values of an entry function that are equal in all calls: weights and their functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RESOURCE = "nd.resource"
 
 
 def entries(module: ModuleOp) -> Iterator[func.FuncOp]:
-    """Return the functions that are called from outside, with the constants they name."""
+    """Return the public functions, including those that compute constants."""
     for op in module.ops:
         if isinstance(op, func.FuncOp) and op.body.blocks and _is_public(op):
             yield op
@@ -32,9 +32,9 @@ def attributes_of(function: func.FuncOp, argument: int) -> Mapping[str, Attribut
 
 
 def constants_of(function: func.FuncOp) -> set[SSAValue]:
-    """Return the values at the top of an entry function that depend on no argument but weights.
+    """Return the top-level values of an entry function that depend on weights only.
 
-    What has regions is not looked into and counts as no constant.
+    Ops with regions are not analysed; their results count as varying.
     """
     found: set[SSAValue] = {
         a for k, a in enumerate(function.args) if RESOURCE in attributes_of(function, k)
@@ -46,7 +46,7 @@ def constants_of(function: func.FuncOp) -> set[SSAValue]:
 
 
 def constant_arguments(module: ModuleOp) -> dict[str, set[int]]:
-    """Return for each kernel which arguments are the same in every call, whoever launches it."""
+    """Return for each kernel the arguments that are constant in all launches."""
     constants = {v for function in entries(module) for v in constants_of(function)}
     found: dict[str, set[int]] = {}
     if not any(isinstance(v, BlockArgument) for v in constants):

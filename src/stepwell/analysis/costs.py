@@ -1,4 +1,4 @@
-"""What a kernel must do at least: operations, and bytes to be read and written."""
+"""The minimum cost of a kernel: operations, and bytes read and written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stepwell.core.host_schedule import Tree, in_call
 from stepwell.dialects import kernel
 
 _INTEGER = (arith.AddiOp, arith.SubiOp, arith.MuliOp)
-"""What counts among integer arithmetic: the rest is bookkeeping."""
+"""The integer ops that count as operations: the others are bookkeeping."""
 _FREE: tuple[type[Operation], ...] = (
     *CASTS,
     arith.ConstantOp,
@@ -30,19 +30,19 @@ _FREE: tuple[type[Operation], ...] = (
 
 
 Count: TypeAlias = int | Size
-"""How many of something: a plain number wherever it is known, else a formula over `?`."""
+"""A count: a plain number if it is known, else a formula over `?`."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one launch of a kernel does; None where only the run knows."""
+    """The cost of one launch of a kernel; None if known only at run time."""
 
     flops: Tree | None
-    """Operations, a multiply-add being two and any function one; a tree over the `?` of a call."""
+    """Operations, a multiply-add being two and any function one; a tree over a call's `?`."""
     bytes: Tree | None
-    """Each element that is read or written at all counts once."""
+    """Bytes; an element that is read or written counts once."""
     bits: int
-    """Of the widest float that is computed with, 32 where there is none."""
+    """The width of the widest float type of the computation, 32 if there is none."""
 
     def at(self, sizes: Sequence[int]) -> Cost:
         """Return the cost in a call whose arguments' `?` are ``sizes``, in order."""
@@ -51,13 +51,13 @@ class Cost:
 
     @property
     def known(self) -> Cost:
-        """The cost as far as it is known before any call."""
+        """The cost with the unknown parts as None."""
         flops, bytes = (n if isinstance(n, int) else None for n in (self.flops, self.bytes))
         return Cost(flops, bytes, self.bits)
 
 
 def kernel_costs(module: ModuleOp, known: Mapping[str, Cost] | None = None) -> dict[str, Cost]:
-    """Return the cost of every kernel of a module with structured bodies; that of some is known."""
+    """Return the cost of every kernel of a module with structured bodies; reuse ``known`` costs."""
     costs = dict(known or {})
     launches = None
     for op in module.ops:
@@ -75,13 +75,13 @@ def kernel_costs(module: ModuleOp, known: Mapping[str, Cost] | None = None) -> d
 
 
 def operations(function: kernel.FuncOp) -> int:
-    """Return the operations of a launch; 0 where only the run knows."""
+    """Return the operations of a launch; 0 if known only at run time."""
     flops, _, _ = _counted(function, Sizes(function.body.block.args))
     return flops if isinstance(flops, int) else 0
 
 
 def _counted(function: kernel.FuncOp, sizes: Sizes) -> tuple[Count | None, Count | None, int]:
-    """Return operations, bytes and bits of a kernel, as far as its sizes tell."""
+    """Return operations, bytes and bits of a kernel, None where sizes do not determine them."""
     block = function.body.block
     flops: Count | None = 0
     bits = 0
@@ -103,7 +103,7 @@ def _counted(function: kernel.FuncOp, sizes: Sizes) -> tuple[Count | None, Count
 
 
 def _extents(op: linalg.GenericOp, sizes: Sizes) -> list[Count | None]:
-    """Return the length of each loop; None where no operand tells one."""
+    """Return the trip count of each loop; None if no operand has it as an axis."""
     static = extents(op)
     if DYNAMIC_INDEX not in static:
         return list(static)
@@ -111,7 +111,7 @@ def _extents(op: linalg.GenericOp, sizes: Sizes) -> list[Count | None]:
 
 
 def _operations(block: Block) -> int:
-    """Return how many operations one pass through a body does."""
+    """Return the number of operations of one execution of a body."""
     return sum(_worth(op) for op in block.ops)
 
 
@@ -129,7 +129,7 @@ def _widest(block: Block) -> int:
 
 
 def _traffic(argument: SSAValue, sizes: Sizes) -> Count | None:
-    """Return the bytes of an argument that a kernel touches; None where its size is unknown."""
+    """Return the bytes of an argument that a kernel accesses; None if its size is unknown."""
     shape = sizes.shape(argument) if DYNAMIC_INDEX in static_shape(argument.type) else ()
     whole = _product([_plain(n) for n in shape] or static_shape(argument.type))
     touched: Count = 0
@@ -144,7 +144,7 @@ def _traffic(argument: SSAValue, sizes: Sizes) -> Count | None:
 
 
 def _touched(use: Use, whole: Count | None, sizes: Sizes) -> Iterator[Count | None]:
-    """Yield how many elements of an argument one use of it touches."""
+    """Yield the number of elements of an argument that a use of it accesses."""
     op = use.operation
     if isinstance(op, tensor.DimOp):
         return

@@ -1,8 +1,8 @@
-"""Which `?` of a function's arguments must be equal, so that no kernel reads past an array.
+"""Find the `?` of a function's arguments that must be equal, so that kernels stay in bounds.
 
-An analysis of the structured floor, and of kernels on tensors: two axes that one loop of a
-structured op runs over have one size, and so has whatever is made with that size. What this finds
-is checked in every call.
+An analysis of the structured floor, and of kernels on tensors: axes indexed by the same loop of a
+structured op have the same size, and so has everything created with that size. The conditions are
+checked in every call.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Size: TypeAlias = "tuple[SSAValue, int] | SSAValue | int"
 
 @dataclass(frozen=True)
 class EqualSizes:
-    """What must hold of the `?` of the arguments, numbered in order."""
+    """The conditions on the `?` of the arguments, numbered in order."""
 
     groups: tuple[tuple[int, ...], ...] = ()
-    """`?` that must be equal."""
+    """Groups of `?` that must be equal."""
     fixed: tuple[tuple[int, int], ...] = ()
-    """`?` that must have one size: (number, size)."""
+    """`?` that must have a fixed size: (number, size)."""
     loops: bool = False
     """Whether the function has loops of its own."""
 
@@ -70,7 +70,7 @@ class _Classes:
 
 
 def equal_sizes(module: ModuleOp, entry: str) -> EqualSizes:
-    """Return what must hold of the sizes of the arguments of function ``entry``."""
+    """Return the conditions on the sizes of the arguments of function ``entry``."""
     function = next(
         op for op in module.ops if isinstance(op, func.FuncOp) and op.sym_name.data == entry
     )
@@ -122,7 +122,7 @@ def _note_cast(classes: _Classes, op: tensor.CastOp) -> None:
 
 
 def _note_loops(classes: _Classes, op: linalg.GenericOp) -> None:
-    """Unite the axes that each loop of a structured op runs over."""
+    """Unite the axes that each loop of a structured op indexes."""
     _note_results(classes, op)
     loops: dict[int, Size] = {}
     for operand, indexing in zip(op.operands, op.indexing_maps, strict=True):
@@ -135,7 +135,7 @@ def _note_loops(classes: _Classes, op: linalg.GenericOp) -> None:
 
 
 def _note_launch(classes: _Classes, op: kernel.LaunchOp) -> None:
-    """Unite what the kernel needs equal among its arguments."""
+    """Unite the sizes that the kernel requires to be equal."""
     inside = _Classes()
     function = kernel_of(op)
     for each in function.walk():

@@ -1,7 +1,7 @@
-"""What the `?` of a kernel come to where it is launched, told by the `?` of a call's arguments.
+"""The sizes of a kernel's launches, as trees over the `?` of a call's arguments.
 
-What a kernel's sizes give is a tree over ``d0, d1, ...`` as in `core.host_schedule`, where all of
-its launches agree or each runs once in a call; then it is that of a launch on the average.
+The result is a tree over ``d0, d1, ...`` as in `core.host_schedule`, if all launches of the kernel
+agree or each runs once per call; in the latter case it is their average.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ SIGNS: dict[type[Any], str] = {
     arith.MinUIOp: "umin",
     arith.MaxUIOp: "umax",
 }
-"""The operators of trees that index arithmetic is."""
+"""The tree operator of each op of index arithmetic."""
 
 
 class Launches:
-    """The launches of a module's kernels by its entries, and how large they are."""
+    """The launches of a module's kernels in its entries, and their sizes."""
 
     def __init__(self, module: ModuleOp) -> None:
         self._of: dict[str, list[tuple[kernel.LaunchOp, Sizes]]] = {}
@@ -50,7 +50,7 @@ class Launches:
                     self._of.setdefault(op.callee.string_value(), []).append((op, sizes))
 
     def tree(self, function: kernel.FuncOp, size: Size, inner: Sizes) -> Tree | None:
-        """Return what ``size`` of a kernel is in a call; None where more than sizes decide it."""
+        """Return ``size`` of a kernel in a call; None if it does not depend on sizes only."""
         launches = self._of.get(function.sym_name.data, [])
         found = [_tree(inner.told(size, op.operands, by), by) for op, by in launches]
         if not found or None in found:
@@ -66,7 +66,7 @@ class Launches:
 
 
 def loop_sizes(op: linalg.GenericOp, sizes: Sizes) -> list[Size | None]:
-    """Return the length of each loop of ``op``; None where no operand tells it."""
+    """Return the trip count of each loop of ``op``; None if no operand has the loop as an axis."""
     found: list[Size | None] = [None] * len(op.iterator_types)
     for value, index in zip(op.operands, indices(op), strict=True):
         for expr, size in zip(index, sizes.shape(value), strict=True):
@@ -78,7 +78,7 @@ def loop_sizes(op: linalg.GenericOp, sizes: Sizes) -> list[Size | None]:
 
 
 def _tree(size: Size, sizes: Sizes) -> Tree | None:
-    """Spell a size of an entry as a tree."""
+    """Return a size of an entry as a tree, None if that is impossible."""
     if (number := size.number) is not None:
         return number
     terms: list[Tree] = []
@@ -96,7 +96,7 @@ def _tree(size: Size, sizes: Sizes) -> Tree | None:
 
 
 def _is_input(argument: SSAValue) -> bool:
-    """Whether an argument is one of a call; below tensors an entry takes its results as well."""
+    """Whether an argument is an input; below tensors results are arguments of an entry too."""
     assert isinstance(argument, BlockArgument)
     function = argument.owner.parent_op()
     attributes = function.arg_attrs if isinstance(function, func.FuncOp) else None

@@ -1,6 +1,6 @@
 """Sums of products of narrow elements.
 
-Products of bytes are added up exactly in floats where there are not too many.
+Products of bytes are accumulated exactly in floats if there are not too many.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation
 
 EXACT = 1 << 24
-"""Every integer up to this one is a number of 32-bit floats."""
+"""Every integer up to this one is exact in a 32-bit float."""
 _HALVES: dict[Attribute, str] = {f16: "f16", bf16: "bf16"}
 
 
 def dot_elements(body: Block) -> tuple[str, str] | None:
-    """Return what is multiplied where ``body`` adds a product of narrow elements to a wide sum.
+    """Return the element types if ``body`` adds a product of narrow elements to a wide sum.
 
-    Elements have the names of `stepwell.core.dot_instructions`: two of bytes, added up in integers,
-    or the same float of 16 bits twice, added up in f32.
+    They have the names of `stepwell.core.dot_instructions`: two of bytes, accumulated in integers,
+    or the same 16-bit float twice, accumulated in f32.
     """
     if (signs := byte_products(body)) is not None:
         x, w = ("i8" if signed else "ui8" for signed in signs)
@@ -34,7 +34,7 @@ def dot_elements(body: Block) -> tuple[str, str] | None:
 
 
 def byte_products(body: Block) -> tuple[bool, bool] | None:
-    """Return which factors are signed where ``body`` adds a product of two bytes to an integer."""
+    """Return which factors are signed if ``body`` adds a product of two bytes to an integer."""
     found = _product(body, arith.AddiOp, arith.MuliOp)
     if found is None or not all(map(_widens_byte, found)):
         return None
@@ -46,7 +46,7 @@ def byte_products(body: Block) -> tuple[bool, bool] | None:
 def _product(
     body: Block, add: type[Operation], multiply: type[Operation]
 ) -> list[Operation] | None:
-    """Return what makes the factors where ``body`` adds the product of two to its last argument."""
+    """Return the ops of the factors if ``body`` adds the product of two to its last argument."""
     last = body.last_op
     if len(body.args) != 3 or not isinstance(last, linalg.YieldOp) or len(list(body.ops)) != 5:
         return None
@@ -69,6 +69,6 @@ def _widens_byte(cast: Operation) -> bool:
 
 
 def exact_count(signs: tuple[bool, bool]) -> int:
-    """Return how many such products may be added up in 32-bit floats without rounding."""
+    """Return how many such products 32-bit floats accumulate without rounding."""
     largest = [128 if signed else 255 for signed in signs]
     return EXACT // (largest[0] * largest[1])

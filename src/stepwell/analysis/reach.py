@@ -1,4 +1,4 @@
-"""How much of an operand a part of the loops touches."""
+"""The elements of an operand that a part of the loops accesses."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from stepwell.analysis.structured import linear
 
 
 def spans(index: Sequence[AffineExpr], sizes: Sequence[int]) -> list[int] | None:
-    """Return how many elements of each dimension a step touches; None where that varies.
+    """Return the number of elements a step accesses along each dimension; None if it varies.
 
-    index : where an operand is read or written
-    sizes : of the step of each loop, 0 where only the run knows
+    index : of the operand's access
+    sizes : of the step of each loop, 0 if known only at run time
 
     >>> from xdsl.ir.affine import AffineMap
     >>> spans(AffineMap.from_callable(lambda d0, d1: (d0 * 2 + d1, d0)).results, [16, 3])

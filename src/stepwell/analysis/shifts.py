@@ -1,4 +1,4 @@
-"""Places along an axis that are the index of a loop, shifted by a number: ``x[clamp(j + n)]``."""
+"""Indices that are a loop index with an offset, possibly clamped: ``x[clamp(j + n)]``."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from xdsl.ir import SSAValue
 
 @dataclass
 class Shift:
-    """A place that goes along with a loop, kept between limits."""
+    """An index that moves with a loop, clamped to bounds."""
 
     loop: linalg.IndexOp
     plain: SSAValue
-    """The place before it is kept between limits."""
+    """The index before it is clamped."""
     lows: list[SSAValue] = field(default_factory=list[SSAValue])
     highs: list[SSAValue] = field(default_factory=list[SSAValue])
     others: list[SSAValue] = field(default_factory=list[SSAValue])
-    """All that is added, subtracted or a limit; the place is a shift where none of it varies."""
+    """All addends and bounds; the index is a shift if all of them are loop-invariant."""
 
 
 def shift_of(value: SSAValue) -> Shift | None:
-    """Return how a place goes along with a loop; None where it does not, or in another way."""
+    """Return how an index moves with a loop; None if it does not, or in another way."""
     if not is_wide(value):
         return None
     match value.owner:
@@ -53,13 +53,13 @@ def shift_of(value: SSAValue) -> Shift | None:
 
 
 def is_wide(value: SSAValue) -> bool:
-    """Whether a number has 64 bits, in which no index of a loop comes out as another."""
+    """Whether a number has 64 bits, in which loop indices do not wrap around."""
     kind = value.type
     return isinstance(kind, IndexType) or (isinstance(kind, IntegerType) and kind.width.data == 64)
 
 
 def _moved(found: Shift | None, value: SSAValue) -> Shift | None:
-    """Return a shift by more, if that was not kept between limits before."""
+    """Return a shift with a further offset; None if it is already clamped."""
     if found is None or found.lows or found.highs:
         return None
     found.plain = value

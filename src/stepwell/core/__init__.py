@@ -1,1 +1,1 @@
-"""What every other part may import: diagnostics, rule tables, dtypes, shapes. No xdsl."""
+"""Modules that all other parts may import: diagnostics, rule tables, dtypes, shapes. No xdsl."""

@@ -1,4 +1,4 @@
-"""Pause the garbage collector while a compiler works: most of what it makes lives to the end."""
+"""Pause the garbage collector while a compiler works: most of its objects live to the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _paused = 0
 
 @contextmanager
 def uncollected() -> Generator[None]:
-    """Make no search for garbage within; several threads may be here at once.
+    """Disable garbage collection inside the context; several threads may be inside at once.
 
     >>> with uncollected():
     ...     gc.isenabled()
@@ -24,7 +24,7 @@ def uncollected() -> Generator[None]:
     global _paused
     with _lock:
         if not _paused and not gc.isenabled():
-            paused = False  # the user has switched it off, and it stays so
+            paused = False  # the user has disabled it, and it stays disabled
         else:
             paused = True
             _paused += 1

@@ -1,4 +1,4 @@
-"""Run a function that recurses deeply, as whatever walks deeply nested regions does."""
+"""Run a function that recurses deeply, such as a walk of deeply nested regions."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from stepwell.core.once import making
 T = TypeVar("T")
 
 STACK_BYTES = 512 << 20
-"""Only reserved; memory is touched as far as the recursion goes."""
+"""Bytes reserved for the stack; pages are allocated only when the recursion reaches them."""
 DEPTH = 40_000
 
 _lock = threading.Lock()
 _here = threading.local()
-"""Has ``deep`` in a thread whose stack is large already."""
+"""Has ``deep`` set in a thread that already has a large stack."""
 
 
 def with_deep_stack(function: Callable[[], T]) -> T:
-    """Return what ``function`` returns (or raise what it raises), run on a large stack.
+    """Return the result (or raise the exception) of ``function``, run on a large stack.
 
     >>> def depth(n: int) -> int:
     ...     return 0 if n == 0 else 1 + depth(n - 1)
     >>> with_deep_stack(lambda: depth(20_000))
     20000
     """
-    if getattr(_here, "deep", False):  # a rule or a pass that compiles something itself
+    if getattr(_here, "deep", False):  # a nested call, by a rule or pass that compiles
         return function()
     results: list[T] = []
     errors: list[BaseException] = []
     context = copy_context()
 
     def made() -> T:
-        with making():  # whoever waits for the lock may be making what this would wait for
+        with making():  # the thread that waits for the lock may be computing a value needed here
             return function()
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""One shape for everything the compiler says to a person."""
+"""The common form of all errors, warnings and remarks of the compiler."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Severity: TypeAlias = Literal["error", "warning", "remark", "note"]
 
 
 MOST_COLUMNS = 240
-"""Of a source line so much is shown: generated text has lines of megabytes."""
+"""Maximum columns shown of a source line: generated text has lines of megabytes."""
 MOST_WORDS = 2000
-"""So many characters of a message are shown: types and attributes may be of any length."""
+"""Maximum characters shown of a message: types and attributes may be of any length."""
 _LEFT_OUT = " ... "
 
 
 def _around(line: str, at: int) -> tuple[str, int]:
-    """Return what is shown of a line about its character ``at``, and where that is in it."""
+    """Return the part of a line shown around character ``at``, and its offset in that part."""
     if len(line) <= MOST_COLUMNS:
         return line, at
     first = max(0, min(at - MOST_COLUMNS // 3, len(line) - MOST_COLUMNS))
@@ -31,7 +31,7 @@ def _around(line: str, at: int) -> tuple[str, int]:
 
 
 def _shortened(message: str) -> str:
-    """Return a message with its middle left out where it is very long."""
+    """Return a message, without its middle if it is very long."""
     if len(message) <= MOST_WORDS:
         return message
     tail = MOST_WORDS // 4
@@ -53,7 +53,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """What is wrong, where, what was expected, and how to go on.
+    """An error, warning or remark: the fault, its place, what was expected, and how to fix it.
 
     >>> print(Diagnostic("error", "unknown op 'nd.ad'", Place("a.mlir", 3, 8),
     ...       help="did you mean 'nd.add'?").render("  %0 = nd.ad %x, %x : tensor<4xf32>"))
@@ -70,7 +70,7 @@ class Diagnostic:
     help: str = ""
 
     def render(self, source_line: str | None = None) -> str:
-        """Spell it for a terminal; ``source_line`` is the text of the line it points at."""
+        """Spell it for a terminal; ``source_line`` is the text of the line of its place."""
         at = f"{self.place}: " if self.place else ""
         rows = [f"{at}{self.severity}: {_shortened(self.message)}"]
         if self.place and source_line is not None:
@@ -84,17 +84,17 @@ class Diagnostic:
         return "\n".join(rows)
 
     def with_note(self, message: str, place: Place | None = None) -> Diagnostic:
-        """Return this with one more note."""
+        """Return a copy with one more note."""
         return replace(self, notes=(*self.notes, Diagnostic("note", message, place)))
 
 
 @dataclass(eq=False)
 class CompileError(Exception):
-    """The program cannot be compiled as it stands; ``diagnostic`` says why, for a person."""
+    """The program cannot be compiled; ``diagnostic`` has the reason."""
 
     diagnostic: Diagnostic
     sources: dict[str, str] = field(default_factory=dict[str, str])
-    """Texts that are in no file, by the name that places call them."""
+    """Texts that are not in files, by the names used in places."""
 
     def __str__(self) -> str:
         said = (self.diagnostic, *self.diagnostic.notes)
@@ -113,7 +113,7 @@ _handler: ContextVar[Callable[[Diagnostic], None] | None] = ContextVar("handler"
 
 
 def report(diagnostic: Diagnostic) -> bool:
-    """Hand a warning or remark to whoever listens; False where nobody does, as by default."""
+    """Pass a warning or remark to the handler; return False if there is none, as by default."""
     if (handler := _handler.get()) is None:
         return False
     handler(diagnostic)
@@ -121,13 +121,13 @@ def report(diagnostic: Diagnostic) -> bool:
 
 
 def is_heard() -> bool:
-    """Whether anybody listens: a remark that takes long to find is not looked for otherwise."""
+    """Whether there is a handler: expensive remarks are only computed if so."""
     return _handler.get() is not None
 
 
 @contextmanager
 def listening(handler: Callable[[Diagnostic], None]) -> Generator[None]:
-    """Send every `report` inside to ``handler``."""
+    """Send every `report` inside the context to ``handler``."""
     token = _handler.set(handler)
     try:
         yield
@@ -136,20 +136,20 @@ def listening(handler: Callable[[Diagnostic], None]) -> Generator[None]:
 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return a help text that names the closest of ``known``, or nothing where none is close.
+    """Return a help text that names the closest of ``known``, "" if none is close.
 
-    cutoff : how alike is close, 1 being the same
+    cutoff : the minimum similarity, 1 being equality
 
     >>> did_you_mean("nd.ad", ["nd.pad", "nd.add", "nd.sub"])
     "did you mean 'nd.add'?"
     """
-    difflib: Any = import_module("difflib")  # loaded only by who made a mistake
+    difflib: Any = import_module("difflib")  # loaded only for errors
     close = difflib.get_close_matches(name, known, n=5, cutoff=cutoff)
     if not close:
         return ""
 
     def likeness(other: str) -> tuple[float, int]:
-        """Of names that are as close, prefer the one with more letters in their places."""
+        """Rank by similarity, then by the number of letters at the same position."""
         same = sum(a == b for a, b in zip(other, name, strict=False))
         return difflib.SequenceMatcher(None, other, name).ratio(), same
 

@@ -1,7 +1,7 @@
-"""The element types a tensor may have, and how NumPy holds them.
+"""The element types of tensors, and their representation in NumPy.
 
-bf16 has no type in NumPy. Where `ml_dtypes` is installed arrays of it carry that type; inside
-the reference interpreters a bf16 value is a float32 that has been rounded to bf16.
+NumPy has no bf16. If `ml_dtypes` is installed, arrays passed in and out have its type; inside the
+reference interpreters a bf16 value is a float32 rounded to bf16.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class DType:
     kind: Kind
     bytes: int
     numpy: np.dtype[Any]
-    """The type its values have inside the reference interpreters."""
+    """The NumPy type of its values inside the reference interpreters."""
 
     def round(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return ``array`` as values of this type: cast, and for bf16 rounded to nearest even."""
@@ -75,7 +75,7 @@ _BY_NUMPY = {d.numpy: d for d in DTYPES.values() if d.name != "bf16"}
 
 
 def dtype_of(array: np.dtype[Any]) -> DType | None:
-    """Return the dtype of a NumPy (or ml_dtypes) type in native byte order, None if we have none.
+    """Return the dtype of a NumPy (or ml_dtypes) type in native byte order, None if unsupported.
 
     >>> dtype_of(np.dtype("uint8")).name
     'ui8'
@@ -83,7 +83,7 @@ def dtype_of(array: np.dtype[Any]) -> DType | None:
     found = _BY_NUMPY.get(array)
     if found is not None:
         return found if array.isnative else None
-    return DTYPES["bf16"] if array.name == "bfloat16" else None  # `name` is slow to ask
+    return DTYPES["bf16"] if array.name == "bfloat16" else None  # `name` is slow to compute
 
 
 _LACKING = {
@@ -94,7 +94,7 @@ _LACKING = {
 
 
 def lacking(dtype: np.dtype[Any]) -> str:
-    """Say why there is no such dtype as this one of NumPy's.
+    """Return why a NumPy type has no dtype.
 
     >>> lacking(np.dtype(complex))
     'complex numbers are not supported yet'

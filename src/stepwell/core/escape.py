@@ -1,8 +1,8 @@
-"""Text from a program, made safe for where it is put: comments, names of functions, variables.
+"""Escape text from a program for its destination: comments, names of functions, variables.
 
-Whatever a module, a trace or a file says (locations, names of functions, arguments, weights) goes
-through one of these on its way into C, OpenCL C, a header or a table; nothing else may put such
-text there. JSON escapes by itself, and no name of a program is ever part of a path.
+All text of a module, trace or file (locations, names of functions, arguments, weights) goes through
+one of these functions on its way into C, OpenCL C, a header or a table. JSON escapes by itself, and
+no name of a program is part of a path.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import re
 from stepwell.core.hashing import sha256
 
 LONGEST = 120
-"""Characters of one name that are shown: some compilers end with an error beyond a few thousand."""
+"""Maximum characters shown of a name: some compilers fail beyond a few thousand."""
 SUFFIXES = ("shapes", "arena", "constants", "checks")
-"""What follows the name of an entry in the names of functions beside it."""
+"""The suffixes of the names of functions that belong to an entry."""
 
 _PLAIN = re.compile(r"(?!/)[\w .,:;()\[\]{}<>=+@$#&|!^~'\"`/-]*(?<!/)", re.ASCII)
 _UNSAFE = re.compile(r"[%\\]|[^ -~]|^[*?/]|[*?/]\Z|(?<=\*)/|(?<=/)\*|(?<=\?)\?")
@@ -25,10 +25,10 @@ _UNFIT = re.compile(rf"[^A-Za-z0-9_]|_(?=0x)|_(?=(?:{_OWNED})\Z)")
 
 
 def quoted(text: str, longest: int = LONGEST) -> str:
-    r"""Return ``text`` as it may stand in any comment, on one line; other texts give others.
+    r"""Return ``text`` escaped for comments, on one line; the result is unique for the text.
 
-    Printable characters stay. What ends a line or a comment, begins one or joins two lines becomes
-    the bytes of its UTF-8, as in a URL; of a long text the middle gives way to a digest of it all.
+    Printable characters stay. Characters that end a line, begin or end a comment, or join two lines
+    become percent-encoded UTF-8; a digest of the whole replaces the middle of a long text.
 
     >>> quoted("dir/model.mlir"), quoted("a\n*/ b\\"), quoted("50%")
     ('dir/model.mlir', 'a%0A*%2F b%5C', '50%25')
@@ -54,9 +54,9 @@ def _as_bytes(found: re.Match[str]) -> str:
 
 
 def literal(text: str) -> str:
-    r"""Spell ``text`` as a string of textual IR, which an xDSL parser takes for text.
+    r"""Spell ``text`` as a string literal of textual IR that xDSL parses as text.
 
-    Beside what ASCII lacks that takes no escapes: such a text is `quoted` first where it needs any.
+    With non-ASCII characters xDSL allows no escapes: such a text is first `quoted` if it needs any.
 
     >>> print(literal('a"b\n'), literal("\u00e9"), literal("\u00e9\n"))
     "a\22b\0A" "é" "é%0A"
@@ -67,10 +67,10 @@ def literal(text: str) -> str:
 
 
 def mangled(name: str) -> str:
-    """Return the name of a function as part of an identifier of C; different names give others.
+    """Return the name of a function as part of a C identifier, unique for the name.
 
-    What no identifier may hold becomes its number in hexadecimal. The functions that belong to
-    another (`main.shapes`) have names ending in `_shapes` and the like (`SUFFIXES`), and no others.
+    Characters that are invalid in identifiers become their hexadecimal code. Only the functions
+    that belong to another (`main.shapes`) have names ending in `_shapes` and the like (`SUFFIXES`).
 
     >>> mangled("main"), mangled("main.constants"), mangled("a(b"), mangled("main_arena")
     ('main', 'main_constants', 'a_0x28_b', 'main_0x5F_arena')

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whoever reads them meanwhile."""
+"""Files that are replaced atomically, even while others read them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path, anew: bool = False) -> Generator[Path]:
-    """Give a new file beside ``path`` to be filled, which then takes its place.
+    """Provide a new file beside ``path`` to be filled, which then replaces it.
 
-    What was there stays as it was where something goes wrong, and for whoever has it open.
+    On an error the old file stays; processes that have it open keep it.
 
-    anew : leave what is there by then as it is
+    anew : keep a file that another process has created meanwhile
     """
     path = path.resolve()
-    if path.exists() and not path.is_file():  # a device, as /dev/null, is written to
+    if path.exists() and not path.is_file():  # a device such as /dev/null is written directly
         yield path
         return
-    chance = os.urandom(8).hex()  # nobody can have put a link there
+    chance = os.urandom(8).hex()  # unpredictable, so that nobody can place a link there
     beside = path.with_name(f".{path.name[:99]}.{chance}.partial")
     try:
         yield beside
@@ -32,7 +32,7 @@ def replacing(path: Path, anew: bool = False) -> Generator[Path]:
             os.link(beside, path)
         except FileExistsError:
             pass
-        except OSError:  # a disk without links: one that comes at the same moment is replaced
+        except OSError:  # a file system without links: a concurrently created file is replaced
             os.replace(beside, path)
         beside.unlink(missing_ok=True)
     except BaseException:
@@ -47,12 +47,12 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder and all in it, as far as that can be."""
-    import_module("shutil").rmtree(folder, ignore_errors=True)  # 2 ms that a warm start saves
+    """Remove a folder with its contents, ignoring errors."""
+    import_module("shutil").rmtree(folder, ignore_errors=True)  # a lazy import saves 2 ms at start
 
 
 def find_command(name: str) -> str | None:
-    """Return the file that ``name`` runs, as `shutil.which` does on Linux and macOS."""
+    """Return the path of command ``name``, as `shutil.which` does on Linux and macOS."""
     if os.path.dirname(name):
         return name if _is_command(name) else None
     folders = os.environ.get("PATH", os.defpath)

@@ -1,4 +1,4 @@
-"""Multiply and add with one rounding, which NumPy has no function for."""
+"""Multiply and add with one rounding, which NumPy lacks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def fma(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
 
 
 def _by_f64(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
-    """Return of the two f64 around the exact result the odd one: rounded to f32 it is right."""
+    """Return the f64 neighbour of the exact result that is odd: rounding it to f32 is correct."""
     product = a * b  # exact
     total = product + c
     left = total - product
@@ -35,12 +35,12 @@ def _by_f64(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
 
 
 def _by_fractions(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
-    result = np.array(a * b + c)  # right as it is where something is not finite
+    result = np.array(a * b + c)  # correct if an operand is not finite
     finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
     for i in np.ndindex(result.shape):
         if finite[i]:
             value = Fraction(float(a[i])) * Fraction(float(b[i])) + Fraction(float(c[i]))
-            if value:  # the sign of a zero is right as it is
+            if value:  # otherwise the zero has the correct sign already
                 result[i] = _nearest(value)
     return result
 

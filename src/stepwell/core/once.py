@@ -1,4 +1,4 @@
-"""Values that are made once for each key, though several threads ask for them at once."""
+"""Values computed once for each key, even if several threads request them at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _making: ContextVar[bool] = ContextVar("making", default=False)
 
 @contextmanager
 def making() -> Generator[None]:
-    """Say that others may wait for what is done inside: nothing here waits for them in turn."""
+    """Declare that other threads may wait for this block: `Once` does not wait inside it."""
     token = _making.set(True)
     try:
         yield
@@ -25,10 +25,10 @@ def making() -> Generator[None]:
 
 
 class Once(Generic[K, V]):
-    """Values by key: the first who asks for one makes it, whoever asks meanwhile waits for it.
+    """Values by key: the first thread that requests one computes it, the others wait for it.
 
-    Nobody waits while he makes a value himself: of two threads that each need what the other
-    makes, both would wait forever. He makes one of his own then, and the first to be ready is kept.
+    A thread that is computing a value does not wait: two threads that need each other's value would
+    deadlock. It computes its own copy instead, and the first finished one is kept.
 
     >>> squares = Once()
     >>> squares.get(3, lambda: 9), squares.get(3, lambda: 10)
@@ -36,16 +36,16 @@ class Once(Generic[K, V]):
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # to compare keys may run anybody's code
+        self._lock = threading.RLock()  # comparing keys may run user code
         self._made: dict[K, V] = {}
         self._begun: dict[K, threading.Event] = {}
 
     def known(self, key: K) -> V | None:
-        """Return the value of ``key``, None where there is none yet."""
+        """Return the value of ``key``, None if it has not been computed."""
         return self._made.get(key)
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """Return the value of ``key``, made by ``make`` if it has not been made."""
+        """Return the value of ``key``, computed by ``make`` if necessary."""
         while True:
             with self._lock:
                 if (found := self._made.get(key)) is not None:
@@ -55,7 +55,7 @@ class Once(Generic[K, V]):
                     break
             if _making.get():
                 return self._make(key, make)
-            begun.wait()  # and look again: whoever makes it may fail
+            begun.wait()  # then look again: the other thread's ``make`` may have failed
         try:
             return self._make(key, make)
         finally:

@@ -1,11 +1,11 @@
-"""Where a pass is to stand in the pipeline, as text.
+"""The placement of a pass in the pipeline, as text.
 
 A placement is text: ``PASS{option=3}@before:ANCHOR``. An anchor is a pass of the pipeline
 (``nd-to-linalg``), a pass of one stage (``structured/cse``), a stage (``after:kernels`` is its end)
 or another placed pass. Further relations give the order among placed passes:
 ``acme-fuse@before:nd-to-linalg,after:beta-fold?``; one that ends in ``?`` may be absent.
 
-Why so: docs/notes/035-passes-in-the-pipeline.md.
+Rationale: docs/notes/035-passes-in-the-pipeline.md.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class Relation:
 
 @dataclass(frozen=True)
 class Placement:
-    """A pass with its options, and where it is to stand."""
+    """A pass with its options, and its position."""
 
     name: str
     options: str
     relations: tuple[Relation, ...]
     owner: str = ""
-    """The package that gives the pass; "" where the caller asked for it."""
+    """The package that provides the pass; "" if the caller requested it."""
     kind: Any = None
-    """The class of the pass, where the caller has it and no package need be searched."""
+    """The class of the pass if the caller has it, so that no package need be searched."""
 
     @property
     def element(self) -> str:
-        """The pass as a pipeline spells it."""
+        """The pass in pipeline syntax."""
         return self.name + self.options
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Placement:
 
 
 def parse_placement(text: str, owner: str = "") -> Placement:
-    """Read ``PASS{options}@before:ANCHOR``; raise `CompileError` where it is malformed.
+    """Read ``PASS{options}@before:ANCHOR``; raise `CompileError` if it is malformed.
 
     >>> print(parse_placement("acme-fuse{width=4}@before:nd-to-linalg"))
     acme-fuse{width=4}@before:nd-to-linalg
@@ -79,14 +79,14 @@ def parse_placement(text: str, owner: str = "") -> Placement:
 
 
 def parse_placements(texts: Sequence[Any]) -> tuple[Placement, ...]:
-    """Read what the caller asked for: placements, or their text."""
+    """Read the caller's placements, objects or text."""
     if isinstance(texts, str):
         raise TypeError(f"passes must be a list of placements, got the text {texts!r}")
     return tuple(t if isinstance(t, Placement) else parse_placement(str(t)) for t in texts)
 
 
 def elements(pipeline: str) -> list[str]:
-    """Return the elements of a pipeline, options and all.
+    """Return the elements of a pipeline with their options.
 
     >>> elements("cse,schedule{a=1,2 b},dce")
     ['cse', 'schedule{a=1,2 b}', 'dce']
@@ -95,7 +95,7 @@ def elements(pipeline: str) -> list[str]:
 
 
 def name_of(element: str) -> str:
-    """Return the name of the pass that an element of a pipeline runs."""
+    """Return the name of the pass of an element of a pipeline."""
     return element.partition("{")[0]
 
 

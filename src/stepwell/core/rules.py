@@ -1,9 +1,8 @@
-"""Rule tables: how one op carries many meanings without knowing who asks.
+"""Rule tables: one op has many meanings, in tables that do not know each other.
 
-An op's class says what the op *is*. What it *does* under one reading of the program
-(evaluate it, infer its shape, batch it, lower it) is a rule: a plain function, kept in that
-reading's table under the op's class. A new op adds rows, a new reading adds a table, and
-neither edits the other.
+An op's class defines what the op *is*. What it *does* under one reading of the program (evaluate
+it, infer its shape, batch it, lower it) is a rule: a plain function, kept in that reading's table
+under the op's class. A new op adds rows, a new reading adds a table, and neither changes the other.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from typing import Any, Generic, TypeAlias, TypeVar
 RuleT = TypeVar("RuleT", bound=Callable[..., object])
 
 OpClass: TypeAlias = type[Any]
-"""An op class; all a table asks of it is its ``name``."""
+"""An op class; a table uses only its ``name``."""
 
 
 class MissingRule(LookupError):
-    """No rule for this op in this table."""
+    """The table has no rule for this op."""
 
 
 class RuleTable(Generic[RuleT]):
-    """Rules of one reading, by op class."""
+    """The rules of one reading, by op class."""
 
     def __init__(self, reading: str) -> None:
         self.reading = reading
@@ -44,14 +43,14 @@ class RuleTable(Generic[RuleT]):
         return register
 
     def none(self, *ops: OpClass, because: str) -> None:
-        """Record that ``ops`` have no rule on purpose; the op table prints why."""
+        """Record that ``ops`` have no rule on purpose; the op table prints the reason."""
         for op in ops:
             if self.covers(op):
                 raise ValueError(f"{op.name} already has a {self.reading} rule")
             self._none[op] = because
 
     def later(self, *ops: OpClass) -> None:
-        """Record that ``ops`` have no rule yet: a hole that is known, which the op table prints."""
+        """Record that ``ops`` have no rule yet; the op table prints the gap."""
         for op in ops:
             if self.covers(op):
                 raise ValueError(f"{op.name} already has a {self.reading} rule")
@@ -62,7 +61,7 @@ class RuleTable(Generic[RuleT]):
         return self._rules.get(op)
 
     def __getitem__(self, op: OpClass) -> RuleT:
-        """Return the rule of ``op``, or raise `MissingRule` naming what to write."""
+        """Return the rule of ``op``, or raise `MissingRule` with advice."""
         if (rule := self._rules.get(op)) is not None:
             return rule
         if op in self._none:
@@ -74,11 +73,11 @@ class RuleTable(Generic[RuleT]):
         return op in self._rules or op in self._none
 
     def expects(self, op: OpClass) -> bool:
-        """Whether ``op`` is known to have no rule yet."""
+        """Whether the rule of ``op`` is deferred."""
         return op in self._later
 
     def why_none(self, op: OpClass) -> str | None:
-        """Return the reason why ``op`` has no rule, where one was given."""
+        """Return the reason why ``op`` has no rule, if there is one."""
         return self._none.get(op)
 
     def __iter__(self) -> Iterator[OpClass]:

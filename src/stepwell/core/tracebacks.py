@@ -1,4 +1,4 @@
-"""Tracebacks of the user's own lines: what passes an entrance of the package loses its frames.
+"""Tracebacks of the user's own lines: exceptions leave the package without its frames.
 
 `STEPWELL_TRACEBACK=full` keeps them all.
 """
@@ -15,16 +15,16 @@ from typing import ParamSpec, TypeVar
 VARIABLE = "STEPWELL_TRACEBACK"
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARIES = ("xdsl", "numpy", "ml_dtypes", "pyopencl", *sys.stdlib_module_names)
-"""Modules whose frames go where ours called them; called by the user's own they stay."""
+"""Modules whose frames are removed where our code called them, and kept where the user's did."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def entrance(function: Callable[P, T]) -> Callable[P, T]:
-    """Return ``function``, from which exceptions come with the lines of its caller and callees.
+    """Wrap an entry point: its exceptions have only the frames of its caller and user callees.
 
-    A bare ``raise`` adds no frame, so that nothing of ours is left.
+    A bare ``raise`` adds no frame, so that none of ours is left.
     """
 
     @wraps(function)
@@ -39,9 +39,9 @@ def entrance(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def trim(error: BaseException) -> None:
-    """Take our frames out of the traceback of an exception and of those behind it.
+    """Remove our frames from the traceback of an exception and of its causes and contexts.
 
-    An exception behind it that only our frames saw is forgotten.
+    A context raised and handled only in our frames is dropped.
     """
     if os.environ.get(VARIABLE) == "full":
         return
@@ -77,14 +77,14 @@ def _trimmed(first: TracebackType | None) -> TracebackType | None:
 
 
 def _is_part(entry: TracebackType, before: TracebackType) -> bool:
-    """Whether a frame is that of a branch or loop, which rewriting made a function of."""
+    """Whether a frame is that of a branch or loop that rewriting turned into a function."""
     code, outer = entry.tb_frame.f_code, before.tb_frame.f_code
     parent, _, own = code.co_qualname.rpartition(".<locals>.")
     return own.startswith("__") and own != code.co_name and parent == outer.co_qualname
 
 
 def _is_hidden(entry: TracebackType, after_ours: bool) -> bool:
-    """Whether a frame is ours, or that of a library which ours called."""
+    """Whether a frame is ours, or that of a library called by ours."""
     frame = entry.tb_frame
     if frame.f_code.co_filename.startswith(PACKAGE):
         return True

@@ -1,3 +1,3 @@
-"""The version, where everything may import it from."""
+"""The version, in a module that everything may import."""
 
 VERSION = "0.1.0"

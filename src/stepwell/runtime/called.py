@@ -1,4 +1,4 @@
-"""A program that a Python function runs: what a package's target gives to be called."""
+"""A program implemented by a Python function, for targets of packages."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from stepwell.runtime.entry import Array, Entry, numpy_dtype, spell_array
 
 
 class Called:
-    """Calls ``function`` on arrays that fit the signature, as any program of ours is called.
+    """Calls ``function`` on arrays that fit the signature, with the checks of every program.
 
     function : takes the arguments, contiguous and of their dtypes, and returns the results in
-        order; results of another dtype are converted. It may be called by several threads at once
+        order; results of another dtype are converted. Several threads may call it at once
 
-    raises RuntimeError : it returned other results than the signature says
+    raises RuntimeError : its results do not match the signature
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Weights of a program: as it wants them in memory, and as they lie in a file."""
+"""A program's weights: prepared in memory, and stored in a file."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from stepwell.runtime.cache import CONSTANTS
 from stepwell.runtime.entry import Array, numpy_dtype, spell_array
 
 TWICE = 1 << 24
-"""A weight of more bytes, given as an array that cannot change, is used where it lies."""
+"""Bytes above which a weight given as a read-only array is used without a copy."""
 
 
 def broken(folder: Path, why: str, help: str = "compile it again") -> CompileError:
-    """Return what to raise of a program that cannot be loaded."""
+    """Return the error for a program that cannot be loaded."""
     return CompileError(
         Diagnostic("error", f"cannot load the program in {folder}: {why}", help=help)
     )
 
 
 def constant(spec: Constant, resources: Mapping[str, Any]) -> Array:
-    """Return one weight as the program wants it, never an array that the caller may change."""
+    """Return a weight as the program needs it, never an array that the caller may change."""
     array = given(spec, resources)
     owned = not array.flags.writeable and array.flags.c_contiguous and array.flags.aligned
     if owned and array.nbytes > TWICE:
@@ -37,9 +37,9 @@ def constant(spec: Constant, resources: Mapping[str, Any]) -> Array:
 
 
 def at_a_line(array: Array) -> Array:
-    """Return an array, or a copy of it, that begins with a cache line.
+    """Return an array, or a copy of it, aligned to a cache line.
 
-    Vectors that lie across two lines take a fifth longer where they come from the second cache.
+    Vectors that cross a line boundary take a fifth longer to load from the second cache.
     """
     return array if array.ctypes.data % LINE == 0 else _copied_to_a_line(array)
 
@@ -53,7 +53,7 @@ def _copied_to_a_line(array: Array) -> Array:
 
 
 def given(spec: Constant, resources: Mapping[str, Any]) -> Array:
-    """Return one weight as it was given, its type and shape checked."""
+    """Return a weight as it was given, after checking its type and shape."""
     if spec.name not in resources:
         known = ", ".join(sorted(resources)) or "none"
         raise CompileError(
@@ -72,8 +72,8 @@ def given(spec: Constant, resources: Mapping[str, Any]) -> Array:
 
 
 def write_constants(path: Path, constants: Sequence[Array]) -> None:
-    """Write the weights of a program as `map_constants` reads them."""
-    with replacing(path) as new, new.open("wb") as file:  # a loaded program may map the one there
+    """Write a program's weights in the format of `map_constants`."""
+    with replacing(path) as new, new.open("wb") as file:  # a loaded program may map the old file
         for array in constants:
             file.write(bytes(-file.tell() % LINE))
             file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)

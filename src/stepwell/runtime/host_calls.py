@@ -1,4 +1,4 @@
-"""How a program calls Python: through one function of C, which asks `core.host_functions`."""
+"""The C callback by which programs call Python functions of `core.host_functions`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from stepwell.core.host_functions import known, serve
 
 
 def _host(name: bytes, memory: Any, strides: Any) -> int:
-    """Serve a call that a program makes; ctypes has taken the lock of the interpreter."""
+    """Serve a call of a program; ctypes has acquired the interpreter lock."""
     key = name.decode()
     try:
         host = known(key)
         arrays = (*host.inputs, *host.outputs)
         count, axes = len(arrays), sum(len(shape) for _, shape in arrays)
     except RuntimeError:
-        count = axes = 0  # serve says what is wrong
+        count = axes = 0  # `serve` reports the error
     addresses = [memory[k] or 0 for k in range(count)]
     return int(serve(key, addresses, [strides[k] for k in range(axes)]))
 
@@ -28,9 +28,9 @@ _POINTER = ctypes.CFUNCTYPE(
     ctypes.POINTER(ctypes.c_int64),
 )
 _SERVED = _POINTER(_host)
-"""It lives as long as the process: libraries know its address."""
+"""Alive as long as the process: libraries store its address."""
 
 
 def set_host(library: ctypes.CDLL, name: str) -> None:
-    """Tell a library whom its programs call."""
+    """Set the callback of a library's programs."""
     getattr(library, name)(_SERVED)

@@ -1,4 +1,4 @@
-"""Compile a program's parts beside each other, and while the rest of it is still being written."""
+"""Compile a program's parts in parallel, while the rest of it is still being emitted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Parts:
     failed: bool = False
 
     def __call__(self, text: str) -> None:
-        """Begin to compile a part as soon as a processor is free."""
+        """Start compiling a part as soon as a processor is free."""
         source = self.folder / f"part{len(self.objects)}.c"
         source.write_text(text, encoding="utf-8")
         self.objects.append(source.with_suffix(".o"))
@@ -38,14 +38,14 @@ class Parts:
                 self.failed = True
 
     def wait(self) -> None:
-        """Wait until every part is compiled, or one has failed."""
+        """Wait until all parts have been compiled or have failed."""
         for thread in self.threads:
             thread.join()
 
     def link(self, source: Path, library: Path) -> None:
-        """Make the library of the program in ``source``, from its parts if it has any.
+        """Build the library of the program in ``source``, from its parts if it has any.
 
-        Where a part fails the whole text is compiled, to show what is wrong where people can see.
+        If a part fails, the whole text is compiled, so that errors refer to a file users can read.
         """
         self.wait()
         if self.objects and not self.failed:
@@ -56,13 +56,13 @@ class Parts:
 
 @contextmanager
 def parts_of_program(compiler: Compiler, processors: int) -> Generator[Parts]:
-    """Give a program's parts a folder while they are compiled, so many at a time."""
+    """Provide a folder for a program's parts, and compile ``processors`` of them at a time."""
     with TemporaryDirectory(prefix="stepwell-") as folder:
         parts = Parts(compiler, Path(folder), threading.Semaphore(processors))
         try:
             yield parts
         except BaseException:
-            parts.failed = True  # those that wait for a processor need not begin
+            parts.failed = True  # parts that wait for a processor need not start
             raise
         finally:
             parts.wait()

@@ -1,4 +1,4 @@
-"""Digests of files: what ties the description of a saved program to its code and its weights."""
+"""Digests of files, which tie the description of a saved program to its code and weights."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from stepwell.core.hashing import sha256
 
 CHUNK = 8 << 20
-"""Bytes that one thread digests at once."""
+"""Bytes that one thread digests at a time."""
 
 
 def digest_of(path: Path, threads: int = 1) -> str:
-    """Return the SHA-256 of a file, or of the SHA-256s of each 8 MiB of one that is larger.
+    """Return the SHA-256 of a file, or for a larger one, of the SHA-256s of its 8 MiB chunks.
 
-    OSError where it cannot be read, or is no plain file: to read a pipe might never end.
+    OSError if it cannot be read, or is not a plain file: reading a pipe may block forever.
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
@@ -30,10 +30,10 @@ def digest_of(path: Path, threads: int = 1) -> str:
 
 
 def _parts(data: memoryview, threads: int) -> list[bytes]:
-    """Return the digest of each chunk, made beside each other."""
+    """Return the digest of each chunk, computed in parallel."""
     starts = range(0, len(data), CHUNK)
     found = [b""] * len(starts)
-    rest = iter(range(len(starts)))  # whose next() is one step, so threads share it
+    rest = iter(range(len(starts)))  # its next() is atomic, so threads can share it
 
     def work() -> None:
         for number in rest:

@@ -1,4 +1,4 @@
-"""One call of a program whose launches are timed, whatever clock does it."""
+"""The interface of timed programs: one call with a record of its launches, for any clock."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from stepwell.core.signature import Kernel
 from stepwell.runtime.limits import Limits
 
 KEPT = 1 << 16
-"""Launches of a call that are kept."""
+"""Maximum number of launches recorded in a call."""
 LAUNCH = np.dtype([(name, np.int64) for name in ("begin", "end", "kernel", "thread")])
 
 
 @dataclass(frozen=True)
 class Run:
-    """One call: nanoseconds on the clock that the launches are told by."""
+    """One call: nanoseconds on the clock of the launches."""
 
     begin: int
     end: int
     launches: NDArray[Any]
     tiny: NDArray[Any]
-    """How often each copy ran that is only counted."""
+    """The number of executions of each copy that is only counted."""
 
     @property
     def busy(self) -> float:
@@ -41,24 +41,24 @@ class Run:
 
 
 class Timed(Protocol):
-    """A program with clocks in it."""
+    """A program with clock readings."""
 
     copies: tuple[Kernel, ...]
     where: str
-    """What it runs on, if that is not the host."""
+    """The device that it runs on, if it is not the host."""
 
     def plain(self, arguments: Sequence[Any]) -> None:
-        """Call the program without clocks, and wait until it has run."""
+        """Call the original program, and wait until it has finished."""
         ...
 
     def call(self, arguments: Sequence[Any]) -> None:
-        """Call the program with clocks, and wait until it has run."""
+        """Call the program with clock readings, and wait until it has finished."""
         ...
 
     def run(self, arguments: Sequence[Any]) -> Run:
-        """Call it once, and say when each launch ran."""
+        """Call it once, and return the times of all launches."""
         ...
 
     def limits(self, again: bool = False) -> Limits:
-        """Return what it runs on can do at most."""
+        """Return the peak rates of the processor or device it runs on."""
         ...

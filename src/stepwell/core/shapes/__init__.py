@@ -1,7 +1,7 @@
 """Shape rules as plain functions on tuples of ints; DYNAMIC is a size known only at run time.
 
-The ops of `nd` build and verify their result types with these, and the tracer, which must not
-import the compiler, calls the same ones.
+The ops of `nd` infer and verify their result types with these functions; so does the tracer, which
+must not import the compiler.
 """
 
 from typing import TypeAlias
@@ -9,15 +9,15 @@ from typing import TypeAlias
 Shape: TypeAlias = tuple[int, ...]
 
 DYNAMIC = -(2**63)
-"""The size of a `?` axis, the same number xDSL and MLIR use."""
+"""The size of a `?` axis: the number that xDSL and MLIR use."""
 
 
 class ShapeError(ValueError):
-    """The shapes do not fit; the message says which sizes and what was expected."""
+    """The shapes do not fit; the message has the sizes and the expected ones."""
 
 
 def same_size(a: int, b: int) -> int | None:
-    """Return the size two axes that must agree have together, None where they cannot agree.
+    """Return the size of two axes that must agree, None if they cannot agree.
 
     >>> same_size(4, DYNAMIC), same_size(4, 5)
     (4, None)

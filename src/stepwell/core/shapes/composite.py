@@ -1,4 +1,4 @@
-"""Shapes of composite ops: those that keep the shape of their operand need none."""
+"""Shapes of composite ops; ops that preserve the shape of their operand need no rule."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def without(shape: Shape, axes: Sequence[int]) -> Shape:
 
 
 def parameters(name: str, got: Shape, want: Shape) -> None:
-    """Refuse parameters that do not have the sizes of the axes they belong to."""
+    """Refuse parameters whose sizes differ from those of their axes."""
     if len(got) != len(want) or None in map(same_size, got, want):
         raise ShapeError(
             f"{name} must be {show(want) or 'a scalar'}, got {show(got) or 'a scalar'}"

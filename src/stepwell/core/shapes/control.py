@@ -1,4 +1,4 @@
-"""Shapes of control flow: what a scan stacks, and how long it runs."""
+"""Shapes of control flow: the slices, stacked results and length of a scan."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stepwell.core.shapes import DYNAMIC, Shape, ShapeError, same_size, show
 
 
 def scan_length(xs: Sequence[Shape], length: int | None) -> int:
-    """Return the number of steps of a scan over ``xs``; ``length`` is what it was told, if it was.
+    """Return the number of steps of a scan over ``xs``; ``length`` is the explicit one, if any.
 
     >>> scan_length([(4, 3), (DYNAMIC,)], None), scan_length([], 7)
     (4, 7)
@@ -27,7 +27,7 @@ def scan_length(xs: Sequence[Shape], length: int | None) -> int:
 
 
 def scan_slice(xs: Shape) -> Shape:
-    """Return the shape of what one step of a scan sees.
+    """Return the shape of the slice that one step of a scan reads.
 
     >>> scan_slice((4, 3))
     (3,)
@@ -36,7 +36,7 @@ def scan_slice(xs: Shape) -> Shape:
 
 
 def scan_stack(y: Shape, length: int) -> Shape:
-    """Return the shape of what a scan of ``length`` steps stacks.
+    """Return the shape of the result that a scan of ``length`` steps stacks.
 
     >>> scan_stack((3,), 4)
     (4, 3)

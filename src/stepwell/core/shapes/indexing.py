@@ -1,4 +1,4 @@
-"""Result shapes of the ops that read and write at computed places."""
+"""Result shapes of ops that read and write at computed indices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stepwell.core.shapes.shape import checked_axes
 
 
 def gather(x: Shape, indices: Sequence[Shape], axes: Sequence[int]) -> Shape:
-    """Return the shape of ``x`` with the indices' axes where the first of ``axes`` stood.
+    """Return the shape of ``x`` with the indices' axes in place of the first of ``axes``.
 
     >>> gather((5, 6, 7), [(2, 3)], (1,)), gather((5, 6, 7), [(2,), (2,)], (0, 2))
     ((5, 2, 3, 7), (2, 6))
@@ -28,7 +28,7 @@ def gather(x: Shape, indices: Sequence[Shape], axes: Sequence[int]) -> Shape:
 
 
 def scatter(x: Shape, indices: Sequence[Shape], updates: Shape, axes: Sequence[int]) -> Shape:
-    """Return the shape of ``x``; ``updates`` must be shaped as a gather's result."""
+    """Return the shape of ``x``; ``updates`` must have the shape of a gather's result."""
     kept = tuple(max(n, 1) if a in axes and n == 0 else n for a, n in enumerate(x))
     want = gather(kept, indices, axes)
     fits = len(want) == len(updates) and all(
@@ -40,7 +40,7 @@ def scatter(x: Shape, indices: Sequence[Shape], updates: Shape, axes: Sequence[i
 
 
 def dynamic_slice(x: Shape, axes: Sequence[int], sizes: Sequence[int], starts: int) -> Shape:
-    """Return the shape of ``x`` cut to ``sizes`` along ``axes``; DYNAMIC is one not known yet.
+    """Return the shape of ``x`` cut to ``sizes`` along ``axes``; DYNAMIC is an unknown size.
 
     >>> dynamic_slice((DYNAMIC, 4), (0,), (1,), 1)
     (1, 4)
@@ -59,9 +59,9 @@ def dynamic_slice(x: Shape, axes: Sequence[int], sizes: Sequence[int], starts: i
 def dynamic_update_slice(
     x: Shape, update: Shape, axes: Sequence[int], starts: int, strides: Sequence[int] = ()
 ) -> Shape:
-    """Return the shape of ``x``; ``update`` must fit into it, and be as long off ``axes``.
+    """Return the shape of ``x``; ``update`` must fit, with equal sizes along all other axes.
 
-    strides : how far apart elements of the update lie, one for each axis; all of them 1 if none
+    strides : the distance of the update's elements along each of ``axes``; all 1 if empty
     """
     checked_axes(len(x), axes)
     if strides and (len(strides) != len(axes) or min(strides) < 1):  # dynamic_update_slice_c4

@@ -1,4 +1,4 @@
-"""Result shapes of the ops that combine elements along axes."""
+"""Result shapes of ops that combine elements along axes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def reduce(x: Shape, axes: Sequence[int]) -> Shape:
 
 
 def arg_reduce(x: Shape, axis: int) -> Shape:
-    """Return ``x`` without ``axis``, which must have an element to choose."""
+    """Return ``x`` without ``axis``, which must not be empty."""
     checked_axis(len(x), axis)
     # arg_reduce_c1
     if x[axis] == 0 and all(n != 0 for a, n in enumerate(x) if a != axis):
@@ -28,7 +28,7 @@ def arg_reduce(x: Shape, axis: int) -> Shape:
 
 
 def cumulative(x: Shape, axis: int) -> Shape:
-    """Return ``x``: every element is replaced by one that sums up those before it."""
+    """Return ``x``: cumulative reductions keep the shape."""
     checked_axis(len(x), axis)  # cumulative_c1
     return x
 
@@ -41,7 +41,7 @@ def window_reduce(
     high: Sequence[int],
     dilation: Sequence[int],
 ) -> Shape:
-    """Return how many windows fit along each axis of ``x`` when it is padded.
+    """Return the number of windows along each axis of the padded ``x``.
 
     >>> show(window_reduce((5, DYNAMIC), (2, 3), (2, 1), (0, 1), (0, 1), (1, 2)))
     '2x?'
@@ -61,7 +61,7 @@ def window_reduce(
 
 
 def windows(n: int, window: int, stride: int, low: int, high: int, dilation: int) -> int:
-    """Return how many windows fit along one axis.
+    """Return the number of windows along one axis.
 
     >>> windows(7, 3, 2, 0, 0, 1), windows(2, 3, 1, 0, 0, 1)
     (3, 0)

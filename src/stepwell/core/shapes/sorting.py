@@ -1,4 +1,4 @@
-"""Result shapes of the ops that put the elements along an axis in order."""
+"""Result shapes of ops that sort the elements along an axis."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from stepwell.core.shapes.shape import checked_axis
 
 
 def sort(x: Shape, axis: int) -> Shape:
-    """Return ``x``: the elements along ``axis`` change places.
+    """Return ``x``: sorting keeps the shape.
 
     >>> sort((3, 4), 1)
     (3, 4)
@@ -17,7 +17,7 @@ def sort(x: Shape, axis: int) -> Shape:
 
 
 def order_statistics(x: Shape, ranks: Shape, axis: int) -> Shape:
-    """Return ``ranks``: which elements of each row of ``x`` along ``axis`` are asked for.
+    """Return ``ranks``: the result has one element of ``x`` for each rank.
 
     >>> order_statistics((3, 40), (3, 2), 1)
     (3, 2)
