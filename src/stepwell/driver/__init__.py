@@ -1,1 +1,1 @@
-"""How a module is taken down: the pipeline, what is in reach for it, and who runs it."""
+"""Lower a module: the pipeline, the registry of passes and dialects, and the driver."""

@@ -1,4 +1,4 @@
-"""Whose mistake an exception is that nobody meant to raise: the op at hand, and the code."""
+"""Attribute an unexpected exception: to an op, and to the package whose code failed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OURS = frozenset({"stepwell", "xdsl", "numpy"})
 
 
 class Blame(NamedTuple):
-    """What is known of a crash."""
+    """The facts about a crash."""
 
     what: str
     """The exception, in one line."""
@@ -28,7 +28,7 @@ class Blame(NamedTuple):
     package: str
     """The package whose code failed, "" for our own."""
     op: Operation | None
-    """The innermost op that a function on the way was given or looking at."""
+    """The innermost op in a function of the traceback: its parameter or variable `op`."""
 
     def told(self, message: str, help: str = "") -> Diagnostic:
         """Return an error that begins with ``message``, at the op."""
@@ -39,7 +39,7 @@ class Blame(NamedTuple):
 
 
 def blame(error: BaseException) -> Blame:
-    """Return what the traceback of an exception tells."""
+    """Return the facts about an exception from its traceback."""
     frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     strange = [(frame, line) for frame, line in frames if _package(frame)]
     frame, line = (strange or frames)[-1]
@@ -53,13 +53,13 @@ def blame(error: BaseException) -> Blame:
 
 
 def _package(frame: FrameType) -> str:
-    """Return the outermost package of a frame's code, "" where that is ours or Python's."""
+    """Return the outermost package of a frame's code, "" if it is ours or Python's."""
     package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
     return "" if package in _OURS or package in sys.stdlib_module_names else package
 
 
 def _ops(frame: FrameType) -> Iterator[Operation]:
-    """Yield the ops that a function has: the one called `op`, and its parameters."""
+    """Yield the ops of a frame: its variable `op`, and its parameters."""
     names = ["op", *frame.f_code.co_varnames[: frame.f_code.co_argcount]]
     for name in names:
         value = frame.f_locals.get(name)

@@ -1,4 +1,4 @@
-"""Which floor a module is on, and so with which stage its way down begins."""
+"""Determine the floor of a module, and with it the first stage of its lowering."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ LOOPS = STAGE_NAMES.index("loops")
 
 
 def first_stage(module: ModuleOp) -> int:
-    """Return the number of the stage to begin with; one more than all where none is needed.
+    """Return the number of the first stage to run; one more than the last if none is needed.
 
-    A module of tensors begins with the first stage that leaves what is there. One of buffers is
-    past that: where it has structured ops they become loops, and loops are printed as they are.
+    A module of tensors begins with the first stage that allows all of its dialects. A module of
+    buffers is past that: its structured ops, if any, become loops, and loops are printed.
     """
     found: dict[str, Operation] = {}
     for op in module.walk():
         if op.name in ANYWHERE and not any(isinstance(v.type, MemRefType) for v in op.operands):
             continue
-        if not is_foreign(op) or has_tensors(op):  # a package's scalars may be on any floor
+        if not is_foreign(op) or has_tensors(op):  # a package's scalar ops may be on any floor
             found.setdefault(op.name.partition(".")[0], op)
     buffers = next((op for op in module.walk() if _is_on_buffers(op)), None)
     if buffers is not None:
@@ -45,9 +45,9 @@ def first_stage(module: ModuleOp) -> int:
 
 
 def guard(module: ModuleOp, first: int) -> None:
-    """Note on a module to be printed, whatever it says itself, whether it states its own addresses.
+    """Mark a module as guarded if its addresses are its own; an existing mark is replaced.
 
-    first : the number of the stage that its way down began with
+    first : the number of the first stage of its lowering
     """
     module.attributes.pop(GUARDED, None)
     if first >= LOOPS:
@@ -63,7 +63,7 @@ def _is_on_buffers(op: Operation) -> bool:
 
 
 def _check_no_tensors(module: ModuleOp, buffers: Operation) -> None:
-    """Fail where a module of buffers has tensors too."""
+    """Fail where a module of buffers also has tensors."""
     for op in module.walk():
         if any(isinstance(type, TensorType) for type in _types(op)):
             message = f"{op.name} has tensors, beside {buffers.name} of the floor of buffers"

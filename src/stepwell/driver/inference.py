@@ -1,4 +1,4 @@
-"""What type the results of an op have, for a trace that calls an op of another package."""
+"""Infer the result types of an op of another package, when a trace calls it."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from stepwell.driver.registry import registry
 
 @dataclass(frozen=True)
 class OpClass:
-    """The class of an op of a plug-in, and a context that knows its dialect."""
+    """The class of an op of a plug-in, with a context that has its dialect."""
 
     kind: type[IRDLOperation]
     context: Context
 
     @property
     def elementwise(self) -> bool:
-        """Whether its operands have one type."""
+        """Whether its operands must have one type."""
         return issubclass(self.kind, Elementwise | DefinedOp)
 
     def infer(self, types: Sequence[str], attributes: str) -> list[tuple[str, Shape]]:
-        """Return dtype and shape of each result; TypeError where the op refuses what it is given.
+        """Return dtype and shape of each result; TypeError where the op rejects its arguments.
 
         attributes : spelled as properties, ``<{axis = 1 : i64}>``, or nothing
         """
@@ -56,7 +56,7 @@ class OpClass:
             raise TypeError(f"{self.kind.name}: {str(error).splitlines()[0]}") from None
 
     def _check(self, operands: int, attributes: str) -> None:
-        """Compare what is given with what the class names."""
+        """Compare the number of operands and the attributes with the class's definition."""
         parts = self.kind.get_irdl_definition()
         plain = not any(isinstance(o, OptOperandDef | VarOperandDef) for _, o in parts.operands)
         if plain and operands != len(parts.operands):
@@ -88,7 +88,7 @@ class OpClass:
         )
 
     def _unknown(self) -> list[Attribute]:
-        """Return what stands for the types of the results while they are inferred."""
+        """Return placeholders for the types of the results during inference."""
         results = self.kind.get_irdl_definition().results
         if any(isinstance(result, OptResultDef | VarResultDef) for _, result in results):
             raise TypeError(f"{self.kind.name} has any number of results: write it in text")
@@ -96,7 +96,7 @@ class OpClass:
 
 
 def op_class(name: str) -> OpClass:
-    """Return the class of the op ``name``; TypeError where no dialect has one."""
+    """Return the class of the op ``name``; TypeError if no dialect has it."""
     context = registry().context()
     kind = context.get_optional_op(name)
     if kind is None or not issubclass(kind, IRDLOperation):

@@ -1,7 +1,7 @@
-"""Take a module's functions down a stage a few kernels at a time, so that they can be used early.
+"""Lower a module's functions by batches of kernels, so that the first can be used early.
 
-What a stage writes beside the kernels, such as `@exp_f32x16`, is written in every portion that
-needs it and kept once.
+Functions that a stage generates beside the kernels, such as `@exp_f32x16`, are generated in every
+batch that needs them, and kept once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stepwell.dialects import kernel
 from stepwell.dialects.types import fuse_locations
 
 KERNELS = 8
-"""Kernels a portion has: fewer repeat more of what they share, more keep the first user waiting."""
+"""Kernels in a batch: fewer repeat more shared functions, more delay the first use."""
 
 
 @dataclass
@@ -27,14 +27,14 @@ class KernelBatches:
     module: ModuleOp
     lowered: list[Operation] = field(default_factory=list[Operation])
     helpers: dict[str, func.FuncOp] = field(default_factory=dict[str, func.FuncOp])
-    """What the stage has written beside the functions of the module, by name."""
+    """The functions that the stage has generated, by name."""
     known: dict[str, Operation] = field(default_factory=dict[str, Operation])
-    """What the module had at first, by name."""
+    """The symbols that the module had initially, by name."""
 
     def __iter__(self) -> Iterator[ModuleOp]:
-        """Yield modules that each hold some of the kernels, and ``module`` with what is left.
+        """Yield modules that each hold some of the kernels, and ``module`` with the rest.
 
-        That is the last, as nothing waits for it, unless kernels call functions that are in it.
+        ``module`` comes last, as nothing waits for it, unless kernels call its functions.
         """
         for op in self.module.ops:
             if isinstance(name := op.properties.get("sym_name"), StringAttr):
@@ -55,7 +55,7 @@ class KernelBatches:
             yield self.module
 
     def gather(self, some: ModuleOp) -> None:
-        """Keep once what the stage has written in several portions; what remains stays in it."""
+        """Keep one copy of each function generated in several batches; the rest stays in ``some``."""
         for op in list(some.ops):
             if not isinstance(op, func.FuncOp) or self.known.get(op.sym_name.data) is op:
                 continue
@@ -71,7 +71,7 @@ class KernelBatches:
                 op.erase()
 
     def put_back(self) -> None:
-        """Put everything into the module, kernels first."""
+        """Put everything back into the module, kernels first."""
         block = self.module.body.block
         if block.first_op is None:
             block.add_ops(self.lowered)
@@ -79,7 +79,7 @@ class KernelBatches:
             block.insert_ops_before(self.lowered, block.first_op)
 
     def _free(self, name: str, op: func.FuncOp) -> bool:
-        """Whether ``op`` can have the name: nobody has it, or one that is the same."""
+        """Whether ``op`` may have the name: it is unused, or used by an equal function."""
         if name in self.known:
             return False
         there = self.helpers.get(name)
@@ -87,7 +87,7 @@ class KernelBatches:
 
 
 def _rename(module: ModuleOp, function: func.FuncOp, name: str) -> None:
-    """Give a function of ``module`` another name, there and in its calls."""
+    """Rename a function of ``module`` and its calls."""
     old = function.sym_name.data
     for op in module.walk():
         if isinstance(op, func.CallOp) and op.callee.string_value() == old:

@@ -1,6 +1,6 @@
-"""What may be left of a module after each pass: every op must have a way down.
+"""Check the ops that a pass leaves: every op must have a lowering.
 
-The pass that takes a floor down fails over what it leaves, and says what would lower it.
+The pass that lowers a floor fails over ops of that floor that it leaves, and suggests a lowering.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from stepwell.dialects.types import place_of
 from stepwell.driver.pipeline import STAGES, Stage
 
 Introduced: TypeAlias = dict[type[Operation], str]
-"""Which pass of another package made the first op of a class."""
+"""Maps a class of ops to the pass of another package that created the first of them."""
 
 ANYWHERE = frozenset({"kernel.check", "kernel.callback", "kernel.stack"})
-"""Ops of every floor below nd."""
+"""Ops that every floor below nd allows."""
 _STRUCTURED = (GenericOp, FillOp, YieldOp, IndexOp)
-"""What of linalg the kernels are made from."""
+"""The ops of linalg that kernels are made from."""
 
 
 def is_foreign(thing: ModulePass | Operation) -> bool:
-    """Whether the class of a pass or an op comes from another package."""
+    """Whether the class of a pass or an op belongs to another package."""
     return type(thing).__module__.partition(".")[0] not in ("stepwell", "xdsl")
 
 
 def load_dialects(ctx: Context, pass_: ModulePass) -> None:
-    """Load the dialects that ``pass_`` declares, and with them the rules of their ops."""
+    """Load the dialects that ``pass_`` declares, with the rules of their ops."""
     loaded = {dialect.name for dialect in ctx.loaded_dialects}
     for name in getattr(pass_, "dialects", ()):
         if name in loaded:
@@ -52,7 +52,7 @@ def note_introduced(
     before: set[type[Operation]],
     into: Introduced,
 ) -> None:
-    """Note which classes of ops ``pass_`` has brought in; fail over dialects it did not declare."""
+    """Record the classes of ops that ``pass_`` created; fail over undeclared dialects."""
     loaded = {dialect.name for dialect in ctx.loaded_dialects}
     for op in module.walk():
         kind = type(op)
@@ -67,7 +67,7 @@ def note_introduced(
 
 
 def check_left(stage: Stage, pass_: str, module: ModuleOp, introduced: Introduced) -> None:
-    """Fail where ``pass_``, which takes the floor above ``stage`` down, leaves an op of that."""
+    """Fail where ``pass_``, which lowers the floor above ``stage``, leaves an op of that floor."""
     fine: set[type[Operation]] = set()
     for op in module.walk():
         if type(op) in fine:
@@ -87,14 +87,14 @@ def _may_stay(op: Operation, stage: Stage) -> bool:
 
 
 def _is_written(op: Operation) -> bool:
-    """Whether an op of a package stays as it is down to the text, which has a rule for it."""
+    """Whether an op of a package is never lowered, because an emit rule prints it."""
     if has_tensors(op):
         return False
     return import_module("stepwell.lowering.emit").emit.get(type(op)) is not None
 
 
 def has_tensors(op: Operation) -> bool:
-    """Whether an op takes or gives a tensor."""
+    """Whether an op has a tensor operand or result."""
     return any(isinstance(value.type, TensorType) for value in (*op.operands, *op.results))
 
 
@@ -105,7 +105,7 @@ def _complain(op: Operation, stage: Stage, pass_: str, maker: str) -> NoReturn:
 
 
 def _way_down(op: Operation, stage: Stage, maker: str) -> str:
-    """Return what would lower ``op``."""
+    """Return a suggestion for lowering ``op``."""
     dialect = op.name.partition(".")[0]
     above = STAGES[STAGES.index(_named(stage)) - 1]
     if dialect == "linalg":
@@ -127,10 +127,10 @@ def _way_down(op: Operation, stage: Stage, maker: str) -> str:
 
 
 def _named(stage: Stage) -> Stage:
-    """Return the stage of `STAGES` of that name; ``stage`` may hold placed passes besides."""
+    """Return the stage of `STAGES` with the same name; ``stage`` may have placed passes too."""
     return next(s for s in STAGES if s.name == stage.name)
 
 
 def _has_lowering(op: Operation) -> bool:
-    """Whether an op of a third party goes down beside those of `nd`."""
+    """Whether an op of a third party has a rule for lowering beside those of `nd`."""
     return import_module("stepwell.lowering.nd_to_linalg.table").lower.get(type(op)) is not None

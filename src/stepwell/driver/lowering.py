@@ -1,4 +1,4 @@
-"""A module's way down the stages of `pipeline`, and from there to the text of its target."""
+"""Lower a module through the stages of `pipeline`, and translate it to the target's text."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ assert upstream, "imported for its patches of upstream syntax"
 
 @dataclass(frozen=True)
 class Source:
-    """What is to be compiled: a module's text, the function to call in it, and for what machine."""
+    """The input of a compilation: a module's text, its entry function, and the machine."""
 
     text: str
     name: str
@@ -60,13 +60,13 @@ class Source:
     lock: str = ""
     """A lock file with schedules of its kernels."""
     passes: tuple[Placement, ...] = ()
-    """Passes besides those of the pipeline and of installed plug-ins."""
+    """Passes in addition to those of the pipeline and of installed plug-ins."""
     check_bounds: bool = True
-    """Whether what a module of buffers or loops touches is compared with sizes when it runs."""
+    """Whether accesses of a module of buffers or loops are compared with sizes at run time."""
 
     @cached_property
     def known(self) -> Registry:
-        """Every dialect, pass and target in reach."""
+        """All available dialects, passes and targets."""
         found = registry()
         for placement in self.passes:
             if (kind := placement.kind) is not None:
@@ -75,17 +75,17 @@ class Source:
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
-        """The stages with all passes that stand in them."""
+        """The stages with all passes placed in them."""
         return place(default_stages(), [*self.known.placements, *self.passes])
 
     def steps(self, stage: Stage) -> Iterator[Step]:
-        """Return the passes of ``stage``; an option that `Machine` has too is set to that."""
+        """Return the passes of ``stage``, with the options that `Machine` has too set from it."""
         for step in steps_of(stage, self.known.passes):
             yield (_told if is_foreign(step.pass_) else _told_once)(step, self.machine, self.lock)
 
 
 def _told(step: Step, machine: Machine, lock: str) -> Step:
-    """Return a step with the options that are those of the machine."""
+    """Return a step with its options set from the machine."""
     return step.told(machine.options() | {"lock": lock})
 
 
@@ -94,22 +94,22 @@ _told_once = lru_cache(1024)(_told)
 
 @dataclass
 class Lowering:
-    """Takes one module down the stages; afterwards ``equal`` says which `?` must agree."""
+    """Lowers one module through the stages; ``equal`` then tells which `?` must agree."""
 
     source: Source
     context: Context
     module: ModuleOp
     careful: bool = True
-    """Whether to verify the module after each stage: a third of the time, for our own faults."""
+    """Whether to verify after each stage, for our own bugs: a third of the compile time."""
     equal: EqualSizes = field(default_factory=EqualSizes)
     costs: dict[str, Cost] = field(default_factory=dict[str, Cost])
-    """What each kernel does, as far as is known before it runs."""
+    """The operations and bytes of each kernel, as far as they are known statically."""
     done: list[Step] = field(default_factory=list[Step])
     first: int = 0
-    """The number of the first stage to run: those before it have nothing to do."""
+    """The number of the first stage to run: the module is past the earlier ones."""
     introduced: Introduced = field(default_factory=Introduced)
     names: tuple[str, ...] = ()
-    """Of the results, as the module calls them."""
+    """The names of the results in the module."""
 
     @classmethod
     def of(cls, source: Source, careful: bool = True) -> Lowering:
@@ -124,21 +124,21 @@ class Lowering:
         lowering._warn_of_idle()
         if first >= LOOPS:
             check_constant_places(module)
-        elif first >= STAGE_NAMES.index("structured"):  # `check-sizes` has seen to no such op
+        elif first >= STAGE_NAMES.index("structured"):  # `check-sizes` did not run on these ops
             CheckAccesses().apply(context, module)
-        if first > STAGE_NAMES.index("structured"):  # no stage finds this any more
+        if first > STAGE_NAMES.index("structured"):  # no later stage computes this
             lowering.equal = equal_sizes(module, source.entry)
-        if first == LOOPS:  # nor does one count what kernels do
+        if first == LOOPS:  # no later stage counts the costs of kernels
             lowering.costs = kernel_costs(module)
         return lowering
 
     @classmethod
     def of_lower_floor(cls, source: Source, module: ModuleOp) -> Lowering:
-        """Take down a module that is on a lower floor, for the machine of ``source``."""
+        """Begin with a module that is on a lower floor, for the machine of ``source``."""
         return cls(source, source.known.context(), module, careful=False)
 
     def _warn_of_idle(self) -> None:
-        """Warn of passes asked for that stand in a stage above the floor of the module."""
+        """Warn of requested passes in a stage above the floor of the module."""
         for stage in self.source.stages[: self.first]:
             for name in {p.name for p in self.source.passes} & {
                 e.partition("{")[0] for e in elements(stage.passes)
@@ -155,7 +155,7 @@ class Lowering:
             self.run_stage(stage)
 
     def kernels_outlined(self) -> None:
-        """Run the passes that make the kernels, none that schedules them."""
+        """Run the passes that outline the kernels, but not those that schedule them."""
         for stage in self.source.stages[self.first :]:
             for step in self.source.steps(stage):
                 if step.pass_.name == SCHEDULING:
@@ -164,7 +164,7 @@ class Lowering:
                 self.done.append(step)
 
     def after_scheduling(self) -> None:
-        """Run the rest of the way on kernels that are scheduled."""
+        """Run the remaining passes on kernels that are scheduled."""
         steps = [(stage, step) for stage in self.source.stages for step in self.source.steps(stage)]
         place = next(k for k, (_, step) in enumerate(steps) if step.pass_.name == SCHEDULING)
         for stage, step in steps[place + 1 :]:
@@ -172,7 +172,7 @@ class Lowering:
             self.done.append(step)
 
     def run_stage(self, stage: Stage) -> None:
-        """Run one stage, unless the module is below it; those before it have run."""
+        """Run one stage, unless the module is below it; the earlier stages have run."""
         if STAGE_NAMES.index(stage.name) < self.first:
             return
         if stage.name == "buffers":
@@ -183,7 +183,7 @@ class Lowering:
         self._finish(stage)
 
     def run_in_batches(self, stage: Stage, use: Callable[[ModuleOp], None]) -> None:
-        """Run one stage on a few kernels after the other, ``use`` each as soon as it is down."""
+        """Run one stage on batches of kernels, and call ``use`` on each when it is lowered."""
         past = STAGE_NAMES.index(stage.name) < self.first
         steps = [] if past else list(self.source.steps(stage))
         batches = KernelBatches(self.module)
@@ -197,7 +197,7 @@ class Lowering:
         self._finish(stage)
 
     def guard(self) -> None:
-        """Note whether what the module touches is to be compared with sizes."""
+        """Record whether accesses of the module are to be compared with sizes."""
         guard(self.module, self.first if self.source.check_bounds else 0)
 
     def _finish(self, stage: Stage) -> None:
@@ -205,7 +205,7 @@ class Lowering:
             _verify_own(stage, self.module)
         if stage.name == "structured":
             self.equal = equal_sizes(self.module, self.source.entry)
-        if stage.name in ("kernels", "buffers"):  # bufferize makes more of them, for views
+        if stage.name in ("kernels", "buffers"):  # bufferize adds kernels that copy views
             self.costs = kernel_costs(self.module, self.costs)
 
     def _run(self, stage: Stage, step: Step, module: ModuleOp, done: Sequence[Step]) -> None:
@@ -219,8 +219,8 @@ class Lowering:
     def _fault(
         self, stage: Stage, step: Step, done: Sequence[Step], error: Exception
     ) -> CompileError:
-        """Save the module as it was before ``step`` and say how to see the fault again."""
-        if not self.careful:  # the mistake may be an earlier stage's: this finds it
+        """Save the module as it was before ``step``, and report how to reproduce the crash."""
+        if not self.careful:  # an earlier stage may be at fault: verifying finds out
             Lowering.of(self.source).to(stage.name)
         before = Lowering.of(self.source)
         for earlier in done:
@@ -237,7 +237,7 @@ class Lowering:
 
 @dataclass(frozen=True)
 class Translation:
-    """A program in its target's language, how to declare it there, and its signature."""
+    """A program in its target's language, its declaration there, and its signature."""
 
     text: str
     header: str
@@ -249,8 +249,8 @@ def translate(
 ) -> Translation:
     """Return the program of ``source`` in the target's language.
 
-    part : is called with each part of a large program of C as soon as that is written; to compile
-        all parts and link them is to compile the program
+    part : is called with each part of a large program of C as soon as it is written; the parts,
+        compiled and linked, are equivalent to the program
     """
     record = target_of(target)
     source = replace(source, machine=record.limits(source.machine))
@@ -274,7 +274,7 @@ def _with_cost(kernel: Kernel, costs: Mapping[str, Cost]) -> Kernel:
 
 
 def _emitted(lowering: Lowering, target: Target) -> Any:
-    """Take a module down and print it in the target's language."""
+    """Lower a module and print it in the target's language."""
     lowering.to()
     lowering.guard()
     with _blaming_packages(f"fails in printing for target '{target.name}'"):
@@ -282,7 +282,7 @@ def _emitted(lowering: Lowering, target: Target) -> Any:
 
 
 def _emitted_in_parts(lowering: Lowering, part: Callable[[str], None]) -> Any:
-    """Take a module down and print it as C, kernel by kernel."""
+    """Lower a module and print it as C, kernel by kernel."""
     *upper, loops = lowering.source.stages
     for stage in upper:
         lowering.run_stage(stage)
@@ -295,7 +295,7 @@ def _emitted_in_parts(lowering: Lowering, part: Callable[[str], None]) -> Any:
 
 @contextmanager
 def _blaming_packages(message: str) -> Generator[None]:
-    """Tell of mistakes in the rules of packages; our own are bugs, which are not hidden."""
+    """Report exceptions in the rules of packages; those in our own code pass through as bugs."""
     try:
         yield
     except (CompileError, RecursionError):
@@ -308,7 +308,7 @@ def _blaming_packages(message: str) -> Generator[None]:
 
 @contextmanager
 def _blaming_an_earlier_stage(lowering: Lowering) -> Generator[None]:
-    """Look for an earlier stage's mistake where the module was not verified and this failed."""
+    """On an exception, verify the earlier stages, which were not verified, and blame them."""
     try:
         yield
     except (CompileError, RecursionError):
@@ -320,14 +320,14 @@ def _blaming_an_earlier_stage(lowering: Lowering) -> Generator[None]:
 
 
 def stage_text(source: Source, stage: str) -> str:
-    """Return the module as it is after ``stage``."""
+    """Return the module after ``stage``."""
     lowering = Lowering.of(source)
     lowering.to(stage)
     return text_of(lowering.module)
 
 
 def stage_texts(source: Source) -> dict[str, str]:
-    """Return the module as it is after each stage, by the stage's name."""
+    """Return the module after each stage, keyed by the stage's name."""
     lowering = Lowering.of(source)
     texts: dict[str, str] = {}
     for stage in source.stages:
@@ -343,7 +343,7 @@ def pipeline_text(source: Source) -> str:
 
 
 def choose_entry(module: ModuleOp, entry: str) -> None:
-    """Make ``entry`` the one public function; `CompileError` where there is none of that name."""
+    """Make ``entry`` the only public function; `CompileError` if there is no such function."""
     functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
     names = [f.sym_name.data for f in functions]
     made = any(
@@ -357,14 +357,14 @@ def choose_entry(module: ModuleOp, entry: str) -> None:
         if function.sym_name.data == entry:
             function.properties.pop("sym_visibility", None)
             _check_entry(function)
-        elif made and function.sym_name.data == f"{entry}.constants":  # makes weights of its own
+        elif made and function.sym_name.data == f"{entry}.constants":  # computes the weights
             function.properties.pop("sym_visibility", None)
-        elif function.sym_name.data not in (f"{entry}.shapes", f"{entry}.arena"):  # buffers' sizes
+        elif function.sym_name.data not in (f"{entry}.shapes", f"{entry}.arena"):  # buffer sizes
             function.properties["sym_visibility"] = StringAttr("private")
 
 
 def _check_entry(function: func.FuncOp) -> None:
-    """Fail where the entry takes or gives something that is not an array."""
+    """Fail where an argument or result of the entry is not an array."""
     name, block = function.sym_name.data, function.body.blocks.first
     arguments = list(block.args) if block else []
     found = [(f"argument %{a.name_hint or a.index}", a.type) for a in arguments]

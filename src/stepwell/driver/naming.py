@@ -1,7 +1,7 @@
-"""What a program's results are called: as the function says, or as it calls what it returns.
+"""Name the results of a program: by the function's result names, or by the values it returns.
 
-Passes merge values and make new ones of them, so the names are read before the first pass and
-written on the function (``nd.name`` of a result) before its results become arguments.
+Passes merge and replace values, so the names are read before the first pass and written on the
+function (``nd.name`` of a result) before its results become arguments.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NAME = "nd.name"
 
 
 def result_names(module: ModuleOp, entry: str) -> tuple[str, ...]:
-    """Return a name for each result of the entry, "" where it has none; no two are alike."""
+    """Return a distinct name for each result of the entry, "" where it has none."""
     function = _function(module, entry)
     if function is None:
         return ()
@@ -31,7 +31,7 @@ def result_names(module: ModuleOp, entry: str) -> tuple[str, ...]:
 
 
 def write_result_names(module: ModuleOp, entry: str, names: Sequence[str]) -> None:
-    """Write on the entry's results what they are called, where its results are still values."""
+    """Write the names on the entry's results, while its results are still values."""
     function = _function(module, entry)
     if function is None or len(function.function_type.outputs) != len(names):
         return

@@ -41,16 +41,16 @@ Passes = Mapping[str, Callable[[], type[ModulePass]]]
 
 @dataclass(frozen=True)
 class Step:
-    """One pass, run on the module or on each op ``anchors`` leads to, outermost first."""
+    """One pass, applied to the module or to each op ``anchors`` leads to, outermost first."""
 
     anchors: tuple[str, ...]
     pass_: ModulePass
     named: bool = True
-    """Whether the pipeline names the pass itself, or only a stage that has it."""
+    """Whether the pipeline names the pass itself, or only its stage."""
     stage: Stage | None = None
-    """The stage whose floor it makes: it fails over ops that it leaves of the floor above."""
+    """The stage that it lowers to: it fails over ops of the floor above that it leaves."""
     of: str = ""
-    """The stage in whose list it stands, where the pipeline names that."""
+    """The stage whose list it is in, where the pipeline names that."""
 
     def __str__(self) -> str:
         text = str(self.pass_.spec())
@@ -59,7 +59,7 @@ class Step:
         return text
 
     def told(self, known: Mapping[str, Any]) -> Step:
-        """Return this with the options that ``known`` has a value for and nobody has written."""
+        """Return this step with the unset options that ``known`` has values for."""
         options: Any = {f.name: f.default for f in dataclasses.fields(self.pass_)}
         told = {
             name: value
@@ -71,7 +71,7 @@ class Step:
         return dataclasses.replace(self, pass_=dataclasses.replace(self.pass_, **told))
 
     def targets(self, module: ModuleOp) -> list[Operation]:
-        """Return the ops the pass runs on."""
+        """Return the ops that the pass runs on."""
         found: list[Operation] = [module]
         for anchor in self.anchors:
             found = [
@@ -85,9 +85,9 @@ class Step:
         return found
 
     def run(self, ctx: Context, module: ModuleOp, introduced: Introduced | None = None) -> int:
-        """Apply the pass; return on how many ops it ran.
+        """Apply the pass; return the number of ops it ran on.
 
-        introduced : which ops passes of other packages have made so far; added to
+        introduced : the classes of ops that passes of other packages have created; updated
         """
         introduced = {} if introduced is None else introduced
         load_dialects(ctx, self.pass_)
@@ -109,7 +109,7 @@ class Step:
 
 
 def _apply_alone(ctx: Context, pass_: ModulePass, target: Operation) -> None:
-    """Apply a module pass to one op, alone in a module of its own, and put back what is left."""
+    """Apply a module pass to one op, in a module of its own, and put back the result."""
     block = target.parent
     assert block is not None
     after = target.next_op
@@ -127,7 +127,7 @@ def _apply_alone(ctx: Context, pass_: ModulePass, target: Operation) -> None:
 
 
 def steps_of(stage: Stage, passes: Passes) -> list[Step]:
-    """Return the steps of a stage, the one that makes its floor knowing so."""
+    """Return the steps of a stage; the one that lowers to its floor has ``makes`` set."""
     known = _STEPS.get(stage)
     if known is not None and all(passes.get(n) is made for n, made in known.kinds.items()):
         return known.steps
@@ -140,29 +140,29 @@ def steps_of(stage: Stage, passes: Passes) -> list[Step]:
         )
         for step in parse(stage.passes, passes)
     ]
-    if not any(is_foreign(step.pass_) for step in steps):  # ours cannot change
+    if not any(is_foreign(step.pass_) for step in steps):  # our own passes do not change
         _STEPS[stage] = _Steps(steps, {s.pass_.name: passes[s.pass_.name] for s in steps})
     return steps
 
 
 class _Steps(NamedTuple):
-    """The steps of a stage, read once."""
+    """The cached steps of a stage."""
 
     steps: list[Step]
     kinds: dict[str, Callable[[], type[ModulePass]]]
-    """What each name of a pass stood for."""
+    """The class that each name of a pass resolved to."""
 
 
 _STEPS: dict[Stage, _Steps] = {}
-"""To read them anew took a third of a small compile."""
+"""A cache: parsing them each time took a third of a small compilation."""
 
 
 def parse(text: str, passes: Passes, stages: Sequence[Stage] | None = None) -> list[Step]:
-    """Parse a pipeline; raise `CompileError` with the column of what is wrong.
+    """Parse a pipeline; raise `CompileError` with the column of an error.
 
-    A pipeline may stand inside ``builtin.module(...)``. Options are ``{name=value flag}``.
+    A pipeline may be inside ``builtin.module(...)``. Options are ``{name=value flag}``.
 
-    stages : what ``through(name)`` stands for; the default pipeline's if None
+    stages : the stages of ``through(name)``; by default those of the default pipeline
     """
     return list(_Reader(text, passes, stages or default_stages()).read((), ""))
 
@@ -175,7 +175,7 @@ class _Reader:
     at: int = 0
 
     def read(self, anchors: tuple[str, ...], end: str) -> Iterator[Step]:
-        """Read elements up to ``end``: a closing parenthesis, or nothing at the end of the text."""
+        """Read elements up to ``end``: a closing parenthesis, or "" for the end of the text."""
         self._blank()
         while end or self.text:
             yield from self._element(anchors)
@@ -209,7 +209,7 @@ class _Reader:
         return self.text[start : self.at]
 
     def _through(self, start: int, anchors: tuple[str, ...]) -> Iterator[Step]:
-        """Read the name of a stage and yield what leads there."""
+        """Read the name of a stage and yield the steps through it."""
         if anchors:
             self._fail("a stage is for the whole module, not for parts of it", start)
         at, name = self.at, self._name()
@@ -268,13 +268,13 @@ class _Reader:
             self._fail(f"pass '{name}': {message}", start, "", len(name) + len(options))
 
     def _option(self, key: str, start: int) -> tuple[int, str]:
-        """Return where the option ``key`` stands after ``start``, and how it is spelled there."""
+        """Return the position of the option ``key`` after ``start``, and its spelling there."""
         spelled = re.compile(rf"\b{re.escape(key).replace('_', '[-_]')}(?![-\w])")
         found = spelled.search(self.text, start)
         return (found.start(), found[0]) if found else (start, key.replace("_", "-"))
 
     def _peek(self) -> str:
-        return self.text[self.at : self.at + 1]  # "" at the end
+        return self.text[self.at : self.at + 1]  # "" at the end of the text
 
     def _blank(self) -> None:
         while self._peek().isspace():
@@ -289,14 +289,14 @@ class _Reader:
 
 
 def _fits(value: Sequence[Any], type: Any) -> bool:
-    """Whether the values given for an option are what it wants, as xDSL reads them."""
+    """Whether the values given for an option have its type, as xDSL reads them."""
     if not value and isa(None, type):
         return True
     return isa(value, type) or (len(value) == 1 and isa(value[0], type))
 
 
 def _instead(key: str, fields: Sequence[str]) -> str:
-    """Return what to write instead of an option that is not there."""
+    """Return a hint at the existing options, for an option that does not exist."""
     known = [f.replace("_", "-") for f in fields]
     listed = f"its options are {', '.join(known)}" if known else "it takes no options"
     return did_you_mean(key.replace("_", "-"), known) or listed

@@ -1,4 +1,4 @@
-"""The whole compiler as a list: each stage, its passes, and what may be left after it."""
+"""The default pipeline: each stage, its passes, and the dialects allowed after it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
 
 @dataclass(frozen=True)
 class Stage:
-    """One step down: its passes, as `stepwell-opt -p` takes them, and the dialects left after."""
+    """One stage: its passes, as `stepwell-opt -p` takes them, and the dialects left after it."""
 
     name: str
     passes: str
     leaves: frozenset[str]
     converts: str = ""
-    """The pass that takes the floor above down; what it leaves of that, nothing lowers."""
+    """The pass that lowers the floor above; an op of that floor that it leaves is an error."""
 
 
 _GRAPH = frozenset({"builtin", "func", "nd", "arith"})
@@ -54,18 +54,18 @@ STAGES = (
 )
 
 SCHEDULING = "schedule"
-"""The pass that makes the choices that tuning makes too."""
+"""The pass that makes the choices that tuning varies."""
 
 STAGE_NAMES = tuple(stage.name for stage in STAGES)
 
 
 def default_stages() -> tuple[Stage, ...]:
-    """Return `STAGES` as it is now: part of the key of every cached program."""
+    """Return the current `STAGES`: part of the cache key of every program."""
     return STAGES
 
 
 def stages_through(name: str, stages: Sequence[Stage]) -> Sequence[Stage]:
-    """Return every stage up to and including ``name``; `CompileError` where there is none."""
+    """Return every stage up to and including ``name``; `CompileError` if it does not exist."""
     if name not in STAGE_NAMES:
         help = did_you_mean(name, STAGE_NAMES) or f"the stages are {', '.join(STAGE_NAMES)}"
         raise CompileError(Diagnostic("error", f"unknown stage '{name}'", help=help))

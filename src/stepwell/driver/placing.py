@@ -1,4 +1,4 @@
-"""Insert passes of other packages, and of callers, into the pipeline, in the order they declare."""
+"""Insert the passes of packages and callers into the pipeline, in the order they declare."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from stepwell.driver.pipeline import Stage
 def place(stages: Sequence[Stage], placements: Sequence[Placement]) -> tuple[Stage, ...]:
     """Return ``stages`` with every placed pass in its stage.
 
-    Passes at one side of one anchor stand in the order that their relations declare, else by
-    package and as listed. Raises `CompileError` where an anchor is missing or ambiguous, or the
-    relations contradict each other.
+    Passes on the same side of the same anchor are ordered by their declared relations, then by
+    package and position in the list. Raises `CompileError` where an anchor is missing or ambiguous,
+    or the relations contradict each other.
     """
     if not placements:
         return tuple(stages)
@@ -45,11 +45,11 @@ class _Slot:
 
 @dataclass
 class _Line:
-    """The pipeline as one line of passes, into which others are inserted."""
+    """The pipeline as a flat list of passes, into which others are inserted."""
 
     slots: list[_Slot]
     names: tuple[str, ...]
-    """The stages, in order."""
+    """The names of the stages, in order."""
 
     @classmethod
     def of(cls, stages: Sequence[Stage]) -> _Line:
@@ -57,7 +57,7 @@ class _Line:
         return cls(slots, tuple(s.name for s in stages))
 
     def _find(self, anchor: str) -> list[int]:
-        """Return where the passes stand that ``anchor`` may name."""
+        """Return the positions of the passes that ``anchor`` may name."""
         stage, _, name = anchor.rpartition("/")
         return [
             k
@@ -66,7 +66,7 @@ class _Line:
         ]
 
     def holds(self, placement: Placement, waiting: Sequence[Placement]) -> bool:
-        """Whether all that ``placement`` is related to stands already, as far as it will."""
+        """Whether all passes that must precede ``placement`` have been inserted."""
         first, *further = placement.relations
         to_come = {p.name for p in waiting if p is not placement}
         if first.anchor in to_come:
@@ -81,7 +81,7 @@ class _Line:
         return not (to_come & ours) and not declared
 
     def insert(self, placement: Placement) -> None:
-        """Insert a pass beside its anchor, behind those that stand there for the same reason."""
+        """Insert a pass beside its anchor, behind earlier ones with the same relation."""
         first = placement.relations[0]
         if first.anchor in self.names:
             at, stage = self._edge(first), first.anchor
@@ -90,7 +90,7 @@ class _Line:
         self.slots.insert(at, _Slot(stage, placement.element, placement))
 
     def _edge(self, relation: Relation) -> int:
-        """Return where a pass stands at the beginning or end of a stage."""
+        """Return the position at the beginning or end of a stage."""
         place = self.names.index(relation.anchor)
         if relation.side == "after":
             return sum(self.names.index(s.stage) <= place for s in self.slots)
@@ -123,7 +123,7 @@ class _Line:
         return placed is not None and placed.relations[0] == relation
 
     def check(self) -> None:
-        """Fail where a further relation does not hold."""
+        """Fail where a further relation is violated."""
         for at, slot in enumerate(self.slots):
             for relation in slot.placed.relations[1:] if slot.placed else ():
                 found = self._positions(relation)
@@ -143,12 +143,12 @@ class _Line:
         return [slot.name for slot in self.slots]
 
     def complain(self, waiting: Sequence[Placement]) -> NoReturn:
-        """Fail because placements wait for each other."""
+        """Fail because the waiting placements depend on each other in a cycle."""
         listed = ", ".join(f"'{p}'" for p in waiting)
         raise _error(f"passes stand before each other in a circle: {listed}", "drop one relation")
 
     def stages(self, stages: Sequence[Stage]) -> tuple[Stage, ...]:
-        """Return the stages, each with its passes."""
+        """Return the stages with their new lists of passes."""
         return tuple(
             replace(
                 stage,

@@ -1,4 +1,4 @@
-"""Every dialect, pass and target in reach: xDSL's, ours, and those of plug-ins."""
+"""All available dialects, passes and targets: xDSL's, ours, and those of plug-ins."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ OURS = "stepwell"
 
 @dataclass
 class Registry:
-    """Factories by name, and whose they are. Ours stand before xDSL's of the same name."""
+    """Factories by name, with their owners. Ours replace xDSL's of the same name."""
 
     dialects: dict[str, Callable[[], Any]] = field(default_factory=dict[str, Callable[[], Any]])
     passes: dict[str, Callable[[], Any]] = field(default_factory=dict[str, Callable[[], Any]])
     targets: dict[str, Callable[[], Any]] = field(default_factory=dict[str, Callable[[], Any]])
     owner: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     placements: list[Placement] = field(default_factory=list[Placement])
-    """The passes of plug-ins that stand in the pipeline of every program."""
+    """The passes of plug-ins that run in the pipeline of every program."""
 
     def add(self, owner: str, universe: Universe, strict: bool = True) -> None:
-        """Add a universe; its names must be free.
+        """Add a universe; its names must not be in use.
 
-        strict : whether to raise `CompileError` at once where one is not, or only for who asks for
-            that name
+        strict : whether a name in use raises `CompileError` at once, or only when that name is
+            looked up
         """
         for kind, table, found in (
             ("dialect", self.dialects, universe.all_dialects),
@@ -66,7 +66,7 @@ class Registry:
             self.placements.append(parse_placement(text, owner))
 
     def add_pass(self, kind: type[ModulePass]) -> None:
-        """Add one pass that the caller has; a name stands for one class."""
+        """Add one pass by its class; a name can only have one class."""
         known = self.passes.get(kind.name)
         if known is not None and known() is not kind:
             whose = self.owner.get(("pass", kind.name), XDSL)
@@ -76,7 +76,7 @@ class Registry:
         self.owner.setdefault(("pass", kind.name), kind.__module__)
 
     def context(self, allow_unregistered: bool = False) -> Context:
-        """Return a context that knows every dialect, loaded on first use."""
+        """Return a context with every dialect, loaded on first use."""
         context = Context(allow_unregistered=allow_unregistered)
         for name, factory in self.dialects.items():
             context.register_dialect(name, factory)
@@ -84,10 +84,10 @@ class Registry:
 
 
 def registry() -> Registry:
-    """Return all there is: installed plug-ins, and those that `core.plugins.using` names.
+    """Return everything available: installed plug-ins, and those that `core.plugins.using` names.
 
-    An installed plug-in that cannot be loaded is left out; who asks for something that is unknown
-    is told of it (`core.plugins.with_broken`). One that is named raises `CompileError`.
+    An installed plug-in that cannot be loaded is left out; a look-up of an unknown name mentions
+    it (`core.plugins.with_broken`). A named one that cannot be loaded raises `CompileError`.
     """
     own = _own()
     found = Registry(dict(own.dialects), dict(own.passes), dict(own.targets), dict(own.owner))
@@ -101,14 +101,14 @@ def registry() -> Registry:
             continue
         found.add(plugin.name, universe, strict=not plugin.installed)
     for dialect in defined():
-        if ("dialect", dialect.name) not in found.owner:  # else a plug-in brings it
+        if ("dialect", dialect.name) not in found.owner:  # otherwise a plug-in replaces it
             found.add("this process", dialect)
     return found
 
 
 @cache
 def _own() -> Registry:
-    """Return what xDSL and we have."""
+    """Return the registry of xDSL's and our own entries."""
     found = Registry()
     found.add(XDSL, Universe(all_dialects=get_all_dialects(), all_passes=get_all_passes()))
     found.add(OURS, STEPWELL_UNIVERSE)
@@ -124,7 +124,7 @@ def _refusing(clash: Diagnostic) -> Callable[[], NoReturn]:
 
 
 def _loading(owner: str, kind: str, name: str, factory: Callable[[], Any]) -> Callable[[], Any]:
-    """Return what loads a thing; where a plug-in's cannot be loaded, it is said whose it is."""
+    """Return a factory that loads an entry, and names the plug-in where that fails."""
     if owner in (XDSL, OURS):
         return factory
 
@@ -133,7 +133,7 @@ def _loading(owner: str, kind: str, name: str, factory: Callable[[], Any]) -> Ca
             return factory()
         except CompileError:
             raise
-        except Exception as error:  # whatever a stranger's module does when it is imported
+        except Exception as error:  # importing a plug-in's module may raise anything
             said = f"{type(error).__name__}: {error}".splitlines()[0]
             message = f"cannot load the {kind} '{name}' of {owner}: {said}"
             raise CompileError(Diagnostic("error", message)) from error

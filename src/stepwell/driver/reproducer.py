@@ -1,4 +1,4 @@
-"""Reproducers: a module and the pipeline it failed under, in one file."""
+"""Reproducers: files with a module and the pipeline that failed on it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLUGIN = "// plugin: "
 
 
 def write_reproducer(path: str | None, module: ModuleOp, steps: Sequence[Step]) -> str:
-    """Write a reproducer to ``path``, or to a new temporary file; return where it is."""
+    """Write a reproducer to ``path``, or to a new temporary file; return its path."""
     if path is None:
         handle, path = tempfile.mkstemp(prefix="stepwell-opt-", suffix=".mlir")
         os.close(handle)
@@ -34,7 +34,7 @@ def write_reproducer(path: str | None, module: ModuleOp, steps: Sequence[Step]) 
 
 
 def plugins_of(text: str) -> list[str]:
-    """Return the plug-ins that were named by `--plugin` when a reproducer was written."""
+    """Return the plug-ins that `--plugin` named when a reproducer was written."""
     rows = takewhile(lambda row: row.startswith("//"), text.splitlines())
     return [row.removeprefix(PLUGIN) for row in rows if row.startswith(PLUGIN)]
 

@@ -1,4 +1,4 @@
-"""Targets as xDSL's tools take them: what `-t NAME` prints by, made of a record."""
+"""Targets of xDSL's tools: the printing class of `-t NAME`, derived from our target records."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MAIN = "main"
 
 
 def printing(target: Target) -> type[Printing]:
-    """Return what prints a module on the floor of loops as the text of a target's programs.
+    """Return a class that prints a module on the floor of loops as a target's program text.
 
-    A package gives it in its universe: ``all_targets={"acme-steps": lambda: printing(STEPS)}``.
-    The text is that of a program whose entry is ``@main``, else the first public function.
+    A package registers it in its universe: ``all_targets={"acme-steps": lambda: printing(STEPS)}``.
+    The entry of the program is ``@main``, else the first public function.
 
     raises CompileError : the module has no public function with a body
     """
@@ -47,7 +47,7 @@ def _entry(module: ModuleOp) -> str:
         for op in module.ops
         if isinstance(op, func.FuncOp) and op.body.blocks and not _is_private(op)
     ]
-    names = [n for n in names if "." not in n]  # what stands beside an entry: its sizes, its arena
+    names = [n for n in names if "." not in n]  # not an entry's helpers, such as its arena size
     if not names:
         message = "there is no public function in the module, so there is no program to print"
         raise CompileError(Diagnostic("error", message))
@@ -59,10 +59,10 @@ def _is_private(function: func.FuncOp) -> bool:
 
 
 def c() -> type[Printing]:
-    """Return what prints C."""
+    """Return the printing class of C."""
     return printing(OURS["c"])
 
 
 def opencl() -> type[Printing]:
-    """Return what prints OpenCL C, without the host's part."""
+    """Return the printing class of OpenCL C, without the host's part."""
     return printing(OURS["opencl"])

@@ -1,8 +1,8 @@
-"""Find better schedules by timing: kernel by kernel, each choice varied in turn.
+"""Find better schedules by timing: kernel by kernel, varying each choice in turn.
 
 Every kernel becomes a program of its own, run on random data. One choice is varied at a time
-(register tile, blocks, vectors in flight, grain), the best kept, until none is better or the time
-is up; what was found must then beat the cost model's choice once more, side by side with it.
+(register tile, blocks, vectors in flight, grain) and the best kept, until none improves or the time
+is up; the result must then beat the cost model's choice once more, timed alternately.
 """
 
 from __future__ import annotations
@@ -62,44 +62,44 @@ from stepwell.transforms.kernels.schedule.variants import variants
 
 LOG = logging.getLogger("stepwell")
 BUDGET = 60.0
-"""Seconds a search takes at most where nobody says."""
+"""The default time limit of a search, in seconds."""
 SAMPLE = 0.02
-"""Seconds of calls that a schedule is timed for."""
+"""The seconds of calls over which a schedule is timed."""
 BETTER = 0.97
-"""A schedule must take less than this part of the time to be worth a line in a file."""
+"""The fraction of the original time that a schedule must beat to be written to a lock file."""
 ROUNDS = 7
 MIN_SECONDS = 0.3
-"""Time to compile and measure one or two schedules: with less, a kernel is not tuned."""
+"""Seconds to compile and measure one or two schedules: with less left, a kernel is not tuned."""
 LONGEST = 1 << 28
-"""A number that the host computes is no size of an array if it is more, or negative."""
+"""The largest number computed by the host that is used as a size; larger ones are no sizes."""
 
 Sizes: TypeAlias = tuple[int, ...]
 Run = Callable[[], float]
-"""Runs a program once, and returns the seconds that it took."""
+"""Runs a program once, and returns its time in seconds."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A kernel to be tuned: as it is before any schedule, and what the cost model chose."""
+    """A kernel to tune: before any schedule, with the cost model's choice."""
 
     function: kernel.FuncOp
     key: str
     schedule: Nesting
     constant: tuple[bool, ...]
-    """Which inputs are the same in every call."""
+    """Whether each input is the same in every call."""
     sizes: tuple[tuple[Sizes, ...], ...] | None
-    """What it is timed on, each time of each argument: an array's shape, or a number that the host
+    """The arguments to time it on, for each run: an array's shape, or a number that the host
     computes. None if unknown."""
 
     @property
     def name(self) -> str:
-        """What the kernel is called."""
+        """The name of the kernel."""
         return self.function.sym_name.data
 
     weight: float
-    """About how long all its launches take, in any unit."""
+    """The estimated time of all its launches, in any unit."""
     versions: Attribute | None = None
-    """Its versions for sizes that only the launch knows, which stay as they are."""
+    """Its versions for dynamic sizes, which are not tuned."""
 
 
 def tune(
@@ -112,10 +112,10 @@ def tune(
 ) -> Lock:
     """Return better schedules for the kernels of a module, found in ``budget`` seconds.
 
-    size : what each `?` of the arguments is while schedules are timed; of several numbers each in
-        turn, and the geometric mean of the times counts
-    say : is told of each kernel what was found
-    target, device : what programs are timed on; ``source`` has the machine of it
+    size : the value of each `?` of the arguments during timing; with several numbers each is used
+        in turn, and the geometric mean of the times counts
+    say : is called with the result for each kernel
+    target, device : the target and device to time on; ``source`` has the machine of it
     """
     if not budget > 0:
         help = "give the seconds a search may take"
@@ -148,7 +148,7 @@ def tune(
 
 
 def _tell_unsized(names: Sequence[str], tried: Sequence[int]) -> None:
-    """Say which kernels are not tuned, and why."""
+    """Report which kernels are not tuned, and why."""
     known = "only a call tells their sizes" if not tried else "their sizes are not told by `?`"
     help = "stepwell compile --tune --size N tunes them for `?` of N" if not tried else ""
     said = f"not tuned, for {known}: {', '.join(names)}"
@@ -157,9 +157,9 @@ def _tell_unsized(names: Sequence[str], tried: Sequence[int]) -> None:
 
 
 def candidates_of(source: Source, tried: Sequence[int] = ()) -> list[Candidate]:
-    """Return the kernels that nobody has scheduled, those with most to do first.
+    """Return the kernels without a schedule of the user's, those with the most work first.
 
-    tried : what `?` of the arguments are, one number after the other
+    tried : the values of each `?` of the arguments, one number after the other
     """
     bare = Lowering.of(source)
     if bare.first > STAGE_NAMES.index("kernels"):
@@ -195,12 +195,12 @@ def candidates_of(source: Source, tried: Sequence[int] = ()) -> list[Candidate]:
 
 
 def _much(cost: Cost) -> float:
-    """Return about how long a launch takes, in any unit."""
+    """Return the estimated time of a launch, in any unit."""
     return (cost.flops or 0) / 64 + (cost.bytes or 0) / 16
 
 
 def _dynamic(module: ModuleOp, entry: str) -> int:
-    """Return how many `?` the arguments of the entry have."""
+    """Return the number of `?` in the arguments of the entry."""
     (function,) = (f for f in entries(module) if f.sym_name.data == entry)
     return len(FunctionSizes(function.args).dims)
 
@@ -208,9 +208,9 @@ def _dynamic(module: ModuleOp, entry: str) -> int:
 def _sizes(
     function: kernel.FuncOp, placed: Launches, dims: Sequence[int] | None
 ) -> tuple[Sizes, ...] | None:
-    """Return the shape of each argument of a kernel, and each number; None where one is unknown.
+    """Return the shape or number of each argument of a kernel; None where one is unknown.
 
-    dims : what each `?` of the program's arguments is, where that is known
+    dims : the value of each `?` of the program's arguments, where known
     """
     inner = FunctionSizes(function.body.block.args)
     found: list[Sizes] = []
@@ -235,7 +235,7 @@ def _sizes(
 def _as_chosen(
     function: kernel.FuncOp, constant: Sequence[bool], machine: Machine
 ) -> kernel.FuncOp:
-    """Return a kernel as the cost model schedules it."""
+    """Return a kernel with the cost model's schedule."""
     module = _alone(function, constant)
     schedule_for(machine).apply(Context(), module)
     return _kernel_of(module)
@@ -254,7 +254,7 @@ class Search:
     runs: dict[str, Run | None] = field(default_factory=dict[str, Run | None])
 
     def run(self, until: float) -> Tuned | None:
-        """Return the best that is found before ``until``, or None where nothing is better."""
+        """Return the best schedule found before ``until``, None if none is better."""
         first = self.candidate.schedule
         if not variants(first, self.source.machine) or (before := self._run(first)) is None:
             return None
@@ -274,19 +274,19 @@ class Search:
         rounds = _side_by_side(before, after)
         old, new = (median(times) for times in zip(*rounds, strict=True))
         if new > old * BETTER or sum(b < a for a, b in rounds) < ROUNDS - 1:
-            return None  # on a busy machine a lucky one looks better than it is
+            return None  # a measurement on a busy machine may look better than it is
         name = self.candidate.name
         levels = str(levels_of(self.candidate.function, best))
         return Tuned(name, levels, float(f"{new:.3g}"), float(f"{old:.3g}"), self.tried)
 
     def _time(self, schedule: Nesting) -> float:
-        """Return the seconds of a launch; for ever where it cannot be compiled, or was tried."""
+        """Return the seconds of a launch; infinity if it does not compile or was timed before."""
         if repr(schedule) in self.runs or (run := self._run(schedule)) is None:
             return float("inf")
         return seconds_of(run)
 
     def _run(self, schedule: Nesting) -> Run | None:
-        """Return what runs the kernel once as scheduled; None where that is not possible."""
+        """Return a function that runs the scheduled kernel once; None if it does not compile."""
         key = repr(schedule)
         if key not in self.runs:
             self.tried += 1
@@ -297,7 +297,7 @@ class Search:
         return self.runs[key]
 
     def compiled(self, schedule: Nesting) -> Launched:
-        """Compile the kernel alone, so scheduled, and load it."""
+        """Compile the kernel alone with this schedule, and load it."""
         lowering = Lowering.of_lower_floor(self.source, program_of(self.candidate, schedule))
         lowering.after_scheduling()
         emitted = self.target.emitted(lowering.module, "main")
@@ -322,9 +322,9 @@ class Search:
 
 @dataclass
 class Launched:
-    """A program and arguments: a call of this runs it once on each, and returns their mean time.
+    """A program and arguments: a call runs it once on each, and returns the mean time.
 
-    On a device these are its kernels' alone, by its clock.
+    On a device the time is that of the kernels alone, by the device's clock.
     """
 
     program: Program
@@ -354,7 +354,7 @@ class Launched:
 
 
 def program_of(candidate: Candidate, schedule: Nesting) -> ModuleOp:
-    """Return a module with the kernel, scheduled, and a function that launches it."""
+    """Return a module with the scheduled kernel, and a function that launches it."""
     module = _alone(candidate.function, candidate.constant)
     function = _kernel_of(module)
     write_nesting(function, schedule)
@@ -366,8 +366,8 @@ def program_of(candidate: Candidate, schedule: Nesting) -> ModuleOp:
 def _alone(kernel_function: kernel.FuncOp, constant: Sequence[bool]) -> ModuleOp:
     """Return a module with a copy of a kernel and a function that launches it.
 
-    Its arguments are the kernel's arrays, constants last; and before these, for each number the
-    kernel takes and each `?` of its results, an array of bytes that is so long.
+    Its arguments are the kernel's arrays, constants last, preceded by one array of bytes for each
+    number the kernel takes and each `?` of its results; the array's length is the number.
     """
     function = kernel_function.clone()
     inputs, outputs = operands_of(function)
@@ -404,7 +404,7 @@ def _alone(kernel_function: kernel.FuncOp, constant: Sequence[bool]) -> ModuleOp
 
 
 def _weights(random: np.random.Generator, candidate: Candidate) -> dict[str, NDArray[Any]]:
-    """Make up what is the same in every call."""
+    """Return random values for the inputs that are the same in every call."""
     inputs, _ = operands_of(candidate.function)
     found: dict[str, NDArray[Any]] = {}
     for k, (value, constant) in enumerate(zip(inputs, candidate.constant, strict=True)):
@@ -414,9 +414,9 @@ def _weights(random: np.random.Generator, candidate: Candidate) -> dict[str, NDA
 
 
 def _shapes(candidate: Candidate) -> list[list[Sizes]]:
-    """Return the shapes of the arguments, weights apart, of the module made of a kernel alone.
+    """Return the shapes of the arguments, without weights, of a kernel's own module.
 
-    There is a list of them for each time that it is run.
+    There is one list for each run.
     """
     return [_shapes_of(candidate, sizes) for sizes in candidate.sizes or ()]
 
@@ -440,7 +440,7 @@ def _is_array(value: SSAValue) -> bool:
 
 
 def _unknown(values: Sequence[SSAValue]) -> int:
-    """Return how many `?` the shapes of some arrays have together."""
+    """Return the total number of `?` in the shapes of some arrays."""
     return sum(static_shape(value.type).count(DYNAMIC) for value in values)
 
 
@@ -455,7 +455,7 @@ def _dtype(type: Attribute) -> str:
 
 
 def _array(random: np.random.Generator, kind: str, shape: Sizes) -> NDArray[Any]:
-    """Return random numbers near 1, or 0 and 1 where they are no floats."""
+    """Return random numbers near 1, for other types than floats 0 and 1."""
     dtype = numpy_dtype(kind)
     if dtype.kind == "f" or kind == "bf16":
         return random.uniform(0.5, 1.5, shape).astype(dtype)
@@ -473,5 +473,5 @@ def seconds_of(run: Run) -> float:
 
 
 def _side_by_side(old: Run, new: Run) -> list[tuple[float, float]]:
-    """Return the times of two programs, measured in turn."""
+    """Return the times of two programs, measured alternately."""
     return [(seconds_of(old), seconds_of(new)) for _ in range(ROUNDS)]

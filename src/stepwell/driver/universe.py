@@ -1,4 +1,4 @@
-"""Every dialect and pass of ours by name, loaded on first use; also what xdsl-opt finds of us."""
+"""All our dialects and passes by name, loaded on first use, and registered for xdsl-opt."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from xdsl.universe import Universe
 
 
 class Extension(Universe):
-    """What a package gives: dialects, passes, targets, and where its passes stand by default.
+    """The dialects, passes and targets of a package, and the default placement of its passes.
 
-    It is a `Universe` of xDSL's, so xdsl-opt has the dialects and passes too.
+    It is one of xDSL's `Universe`, so xdsl-opt has the dialects and passes too.
 
     pipeline : placements as in ``--pass``: ``"acme-fuse@before:nd-to-linalg"``. These passes run
         in every compilation where the package is installed
@@ -65,20 +65,20 @@ PASSES: dict[str, str] = {
 }
 
 TARGETS = {"c": "stepwell.driver.targets:c", "opencl": "stepwell.driver.targets:opencl"}
-"""Functions that return what `-t NAME` prints by."""
+"""Functions that return the printing class of `-t NAME`."""
 
 WIDER: dict[str, str] = {
     "arith": "stepwell.dialects.upstream.missing:ARITH",
     "math": "stepwell.dialects.upstream.missing:MATH",
 }
-"""Dialects of xDSL that our tools know with more ops than it."""
+"""Dialects of xDSL to which our tools add ops."""
 
 OVERRIDES: dict[str, str] = {
     "canonicalize": "stepwell.transforms.canonicalize:Canonicalize",
     "cse": "stepwell.transforms.cse:CommonSubexpressions",
     "dce": "stepwell.transforms.dce:DeadCode",
 }
-"""Passes that our tools run instead of xDSL's of the same name; xdsl-opt refuses a name twice."""
+"""Passes that replace xDSL's of the same name in our tools; xdsl-opt refuses duplicate names."""
 
 
 def _load(path: str) -> Callable[[], Any]:

@@ -1,6 +1,6 @@
 """An example of each function of `stepwell.numpy`, for its page of the reference.
 
-The page shows what NumPy gives for it; the tests run all of them under `sw.jit` and compare.
+The page shows NumPy's result; the tests run all of them under `sw.jit` and compare.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ARRAYS = {
     "m": "np.array([[3, 1, 2], [6, 5, 4]])",
     "w": "np.array([nan, 1.0, 3.0, 2.0])",
 }
-"""The arrays that the examples use."""
+"""The arrays in the examples."""
 
 EXAMPLES = """
 all(m > 1, axis=1)
@@ -243,7 +243,7 @@ _SPECIAL = {
 
 
 def example(name: str) -> str:
-    """Return a call of the function ``name``; nothing where there is none.
+    """Return the example call of the function ``name``, "" if it has none.
 
     >>> example("sort"), example("exp"), example("left_shift")
     ('sort(m, axis=1)', 'exp(x)', 'left_shift(i, j)')
@@ -267,14 +267,14 @@ _BY_NAME = {line.partition("(")[0]: line for line in EXAMPLES.strip().splitlines
 
 
 def arrays() -> dict[str, Any]:
-    """Return the arrays that the examples use, by name."""
+    """Return the arrays in the examples, by name."""
     return {name: eval(text, {"np": np, "nan": np.nan}) for name, text in ARRAYS.items()}
 
 
 def computed(text: str, names: dict[str, Any]) -> Any:
-    """Return what an example gives, with ``names`` for its arrays.
+    """Return the result of an example, with ``names`` for its arrays.
 
-    NumPy needs no ``size``, which only says how much room there is where only the run knows.
+    The argument ``size``, which bounds a dynamic shape, is not passed to NumPy.
     """
     if active_trace() is None:
         text = re.sub(r", size=\d+", "", text)

@@ -1,4 +1,4 @@
-"""What there is to know of each op, for the terminal and for the generated pages."""
+"""The documentation of each op, for the terminal and for the generated pages."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def families(known: Registry) -> Families:
         if kind == "dialect" and owner not in (XDSL, OURS):
             try:
                 ops = known.dialects[name]().operations
-            except CompileError as error:  # one package's mistake, told beside what there is
+            except CompileError as error:  # one package fails to load: list the others
                 report(replace(error.diagnostic, severity="warning"))
                 continue
             found[name] = [op for op in ops if issubclass(op, IRDLOperation)]
@@ -54,12 +54,12 @@ def families(known: Registry) -> Families:
 
 
 def family(op: type[Operation]) -> str:
-    """Return the name of the family of an op: that of its file."""
+    """Return the family of an op: the name of its file."""
     return op.__module__.rpartition(".")[2]
 
 
 def summary(kind: type[Any]) -> str:
-    """Return the first line of what is said about an op or a pass."""
+    """Return the first line of the docstring of an op or a pass."""
     return (inspect.getdoc(kind) or "").partition("\n")[0]
 
 
@@ -124,14 +124,14 @@ def state(table: RuleTable[Any], op: type[Operation]) -> str:
     if table.expects(op):
         return "not yet"
     if table is readings.batching and issubclass(op, Elementwise | DefinedOp):
-        return "yes"  # as every op that acts on each element by itself
+        return "yes"  # elementwise ops have a generic rule
     if readings.decomposition.covers(op) and table is not readings.shape:
         return "by its decomposition"
     return table.why_none(op) or "none"
 
 
 def _derivative(op: type[Operation]) -> str:
-    """Return by what kind of rule an op is differentiated, nothing where it has none."""
+    """Return the kind of rule by which an op is differentiated, "" if there is none."""
     if op is SelectOp:
         return "by masks of what was not chosen"
     for table, kind in (
@@ -145,13 +145,13 @@ def _derivative(op: type[Operation]) -> str:
 
 
 def not_yet(ops: Sequence[type[Operation]]) -> list[str]:
-    """Return a line for each reading that some ops do not answer yet."""
+    """Return a line for each table in which some ops have no rule."""
     counts = [(t.reading, sum(t.expects(op) for op in ops)) for t in READINGS]
     return [f"no {reading} rule yet: {n} of {len(ops)} ops" for reading, n in counts if n]
 
 
 def show(op: type[IRDLOperation], tables: Sequence[RuleTable[Any]] = READINGS) -> str:
-    """Return all there is to say about an op."""
+    """Return the complete documentation of an op."""
     rows = [signature(op), "", inspect.getdoc(op) or "", ""]
     inherited = [c for c in constraints(op) if c not in list(own_constraints(op))]
     rows += [f"* ({label}) {text}" for label, text in inherited]

@@ -1,4 +1,4 @@
-"""stepwell compile: write a program's files into a folder, or print what there is to read."""
+"""stepwell compile: write a program's files into a folder, or print a stage or its text."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _tune(module: ModuleText, options: argparse.Namespace) -> None:
 
 
 def _tell(signature: Signature, folder: Path) -> None:
-    """Say what was written."""
+    """Report the files that were written."""
     print(f"{signature}")
     for file in sorted(p for p in folder.iterdir() if p.name.startswith(("program.", "constants"))):
         print(f"  {file}  {file.stat().st_size:,} bytes")

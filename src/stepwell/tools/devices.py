@@ -1,4 +1,4 @@
-"""stepwell devices: the devices that programs can run on, and the Machine of each."""
+"""stepwell devices: list the devices that programs can run on, and the Machine of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOWN = (
     *("compute_units", "clock", "lanes", "local_memory", "l2"),
     *("memory_rate_all", "transfer", "launch", "wake"),
 )
-"""Properties of a Machine that are shown of a device."""
+"""Properties of a Machine that are printed for a device."""
 ABOUT = {
     "memory_rate_all": "its memory, read and written",
     "transfer": "from the host's memory to its own",
@@ -28,7 +28,7 @@ ABOUT = {
 
 @dataclass(frozen=True)
 class Described:
-    """A device, its machine with what was measured, and where each property is from."""
+    """A device, its machine with measured values, and the source of each property."""
 
     device: Device
     machine: Machine
@@ -37,7 +37,7 @@ class Described:
 
 
 def devices_command(options: argparse.Namespace) -> int:
-    """List every device; measure again where that is asked for."""
+    """List every device; measure again if requested."""
     default = open_device()
     found = [described(each, each is default, options.measure) for each in devices()]
     if options.json:
@@ -50,7 +50,7 @@ def devices_command(options: argparse.Namespace) -> int:
 
 
 def described(device: Device, is_default: bool, again: bool = False) -> Described:
-    """Return what is known of a device."""
+    """Return the properties of a device."""
     machine = machine_of(device, described_machine())
     told = told_by(device)
     assumed = "assumed" if device.is_cpu else f"assumed, as {file_of(device)}"

@@ -1,4 +1,4 @@
-"""Write the pages of `docs/` that are made from the code: ops by family, passes, by `make docs`."""
+"""Generate the pages of `docs/` about ops, passes and the pipeline, for `make docs`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MADE = "<!-- made by `make docs` from the code; do not edit -->\n\n"
 
 
 def pages() -> dict[str, str]:
-    """Return the text of every made page by its path below `docs/`."""
+    """Return the text of every generated page by its path below `docs/`."""
     known = registry()
     made = {"passes.md": _passes(known)}
     ours = {n: ops for n, ops in families(known).items() if n not in known.dialects}
@@ -48,7 +48,7 @@ def pages() -> dict[str, str]:
 
 
 def _changes() -> str:
-    """Return the page of all changes to xDSL's classes."""
+    """Return the page of all our changes to xDSL's classes."""
     rows = [
         MADE + "# Changes to xDSL's own classes\n",
         "Importing `stepwell.dialects.upstream` changes these classes of xDSL 0.74.0 for all",
@@ -76,7 +76,7 @@ def _kernel() -> str:
 
 
 def _pipeline(known: Registry) -> str:
-    """Return the page of all stages, their passes in order, and what each leaves."""
+    """Return the page of all stages, their passes in order, and the dialects left after each."""
     rows = [MADE + "# The pipeline\n", "`src/stepwell/driver/pipeline.py`\n"]
     for number, stage in enumerate(STAGES, 1):
         left = ", ".join(f"`{name}`" for name in sorted(stage.leaves))
@@ -135,7 +135,7 @@ def _passes(known: Registry) -> str:
 
 
 def main(folder: Path) -> int:
-    """Write the pages below ``folder``; remove those of families that are gone."""
+    """Write the pages below ``folder``; remove those of families that no longer exist."""
     made = pages()
     for old in (*(folder / "ops").glob("*.md"), *(folder / "api").glob("*.md")):
         if f"{old.parent.name}/{old.name}" not in made:

@@ -1,4 +1,4 @@
-"""Run a subcommand so that whatever goes wrong is one clear message, not a traceback."""
+"""Run a subcommand and report any exception as one message, not a traceback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stepwell.tools.opt.messages import Messages
 
 
 def guarded(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
-    """Return what ``command`` returns; 1 after an error, which is shown with its source line."""
+    """Return the result of ``command``; 1 after an error, which is shown with its source line."""
     messages = Messages(remarks=getattr(options, "remarks", False))
     options.messages = messages
     try:
@@ -50,7 +50,7 @@ def guarded(command: Callable[[argparse.Namespace], int], options: argparse.Name
 
 
 def _unforeseen(error: Exception) -> Diagnostic:
-    """Return what is said of an error that a check of the program raised, or of a bug of ours."""
+    """Return the message for an exception that the program's check or a bug of ours raised."""
     said = f"{type(error).__name__}: {error}"
     if is_checked(error):
         return Diagnostic("error", said, checked_place(error))

@@ -1,4 +1,4 @@
-"""stepwell explain: which schedule each kernel has, why, and how long it should take."""
+"""stepwell explain: the schedule of each kernel, the reasons, and its predicted time."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ from stepwell.transforms.kernels.schedule.reasons import Reasons, reasons_given,
 from stepwell.transforms.kernels.versions import version
 
 UNCOUNTED = Cost(None, None, 32)
-"""Of a kernel that is of loops already: nobody counts what those do."""
+"""The cost of a kernel that is written as loops: its operations are not counted."""
 SHOWN = 0.01
-"""Terms of less than this part of a prediction are not shown."""
+"""The fraction of a prediction below which a term is not printed."""
 UNSAID = "it is what it is wherever it is needed: no choice was made"
 
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A module on the floor of kernels: what was chosen there, and what that comes to."""
+    """A module on the floor of kernels: its schedules and their predicted costs."""
 
     lowering: Lowering
     reasons: Reasons
     machine: Machine
     sizes: Sequence[int] | None
-    """What each `?` of the arguments is, as far as somebody says."""
+    """The value of each `?` of the arguments, as far as it is given."""
 
     @cached_property
     def program(self) -> Program:
@@ -63,12 +63,12 @@ class Scheduled:
         return [op for op in self.lowering.module.ops if isinstance(op, kernel.FuncOp)]
 
     def cost(self, function: kernel.FuncOp) -> Cost:
-        """Return what a launch of a kernel does."""
+        """Return the cost of a launch of a kernel."""
         cost = self.lowering.costs.get(function.sym_name.data, UNCOUNTED)
         return cost.known if self.sizes is None else cost.at(self.sizes)
 
     def predicted(self, function: kernel.FuncOp) -> tuple[Breakdown, bool]:
-        """Return where the time of a launch should go, and whether sizes were assumed for it."""
+        """Return the predicted time of a launch by terms, and whether sizes were assumed."""
         shapes, assumed = self.program.shapes(function)
         idle = self.program.idle.get(function.sym_name.data, {})
         found = predict(function, schedule_of(function) or Schedule(), self.machine, shapes, idle)
@@ -76,7 +76,7 @@ class Scheduled:
 
 
 def explain_command(options: argparse.Namespace) -> int:
-    """Schedule a module and say of each kernel what was chosen and why."""
+    """Schedule a module and print the choices for each kernel, with reasons."""
     module = module_of(options)
     source = source_of(module, options)
     lowering, reasons = with_deep_stack(lambda: _scheduled(source))
@@ -100,7 +100,7 @@ def _scheduled(source: Source) -> tuple[Lowering, Reasons]:
 
 
 def _known(machine: Machine) -> Machine:
-    """Return a machine with what was measured of it, where it is this one."""
+    """Return a machine with its measured values, if it is this machine."""
     here = this_machine()
     if (machine.name, machine.cores) != (here.name, here.cores):
         return machine
@@ -110,9 +110,9 @@ def _known(machine: Machine) -> Machine:
 def _called(
     module: ModuleText, options: argparse.Namespace, lowering: Lowering
 ) -> tuple[list[int] | None, dict[str, float]]:
-    """Return what each `?` is, where something tells, and the seconds of launches if asked for.
+    """Return the value of each `?`, if known, and the measured seconds of launches, if requested.
 
-    A call is on arrays made up where none are given.
+    Arrays that are not given are random.
     """
     if not options.measure and not options.input:
         (entry,) = (f for f in entries(lowering.module) if f.sym_name.data == lowering.source.entry)
@@ -141,14 +141,14 @@ def _explained(function: kernel.FuncOp, found: Scheduled, measured: float | None
         yield f"  version    {each.range}"
         reasons = found.reasons.get(f"{name} {each.range}", [])
         yield from _choices(version(function, number), reasons)
-    if not (schedule_of(function) or Schedule()).has_groups:  # the model knows processors
+    if not (schedule_of(function) or Schedule()).has_groups:  # the model covers CPUs only
         yield from _times(*found.predicted(function), measured)
     elif measured is not None:
         yield f"  measured   {spell_seconds(measured)}"
 
 
 def _times(found: Breakdown, assumed: bool, measured: float | None) -> Iterator[str]:
-    """Yield how long a launch should take and why, and how long it took."""
+    """Yield the predicted time of a launch by terms, and the measured time."""
     threads = f" on {found.threads} threads" if found.threads > 1 else ""
     sizes = f", where sizes that only the run knows are {ASSUMED}" if assumed else ""
     yield f"  predicted  {spell_seconds(found.seconds)}{threads}, bound by {found.bound}{sizes}"
@@ -159,7 +159,7 @@ def _times(found: Breakdown, assumed: bool, measured: float | None) -> Iterator[
 
 
 def _choices(function: kernel.FuncOp, reasons: Sequence[str]) -> Iterator[str]:
-    """Yield the lines about how the loops of a kernel run, and why."""
+    """Yield the lines about the loops of a kernel: how they run, and why."""
     for number, line in enumerate(_schedule(function)):
         yield f"  {'schedule' if number == 0 else '        '}   {line}"
     for number, reason in enumerate(reasons):
@@ -173,7 +173,7 @@ def _spelled(cost: Cost) -> str:
 
 
 def _schedule(function: kernel.FuncOp) -> Iterator[str]:
-    """Spell the levels of a kernel's loops, a list a line, then what is not told by levels."""
+    """Yield the levels of a kernel's loops, a line per nest, then the rest of the schedule."""
     found = schedule_of(function) or Schedule()
     if found.levels or not found.ops:
         yield f"[{', '.join(map(str, found.levels))}]" if found.levels else "none"

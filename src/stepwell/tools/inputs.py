@@ -1,4 +1,4 @@
-"""What a command line gives: a module and its lock file, a program, and arrays to call it on."""
+"""Read a command line's inputs: a module and its lock file, a program, and arrays."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from stepwell.driver.lowering import Source
 
 SIZE = 8
-"""What `?` is where arrays are made up and nobody says."""
+"""The default value of `?` where arrays are random."""
 COMPILING = ("entry", "weights", "target", "machine", "lock", "pass", "no_check_bounds")
-"""Options that a program which is compiled already does not heed."""
+"""Options that have no effect on a program that is already compiled."""
 
 
 def lock_of(options: argparse.Namespace) -> Path | None:
-    """Return the lock file that is named, or lies beside the module."""
+    """Return the lock file that is named, or is beside the module."""
     if options.lock:
         return Path(options.lock)
     target = target_of(options)
@@ -44,12 +44,12 @@ def lock_of(options: argparse.Namespace) -> Path | None:
 
 
 def entry_of(options: argparse.Namespace) -> str:
-    """Return the function to call."""
+    """Return the name of the entry function."""
     return "main" if options.entry is None else options.entry
 
 
 def target_of(options: argparse.Namespace) -> Target:
-    """Return what to compile to."""
+    """Return the target."""
     return target_named(target_for(options.target or "", options.device or ""))
 
 
@@ -78,14 +78,14 @@ def module_of(options: argparse.Namespace) -> ModuleText:
 
 
 def source_of(module: ModuleText, options: argparse.Namespace) -> Source:
-    """Return what is to be compiled; a lock file that does not fit is told, and left out."""
+    """Return the input of a compilation; a lock file that does not fit is reported and ignored."""
     source, lock = bare_source_of(module, options), lock_of(options)
     used = str(lock) if lock and fitting_lock(lock, source.machine) else ""
     return replace(source, lock=used)
 
 
 def bare_source_of(module: ModuleText, options: argparse.Namespace) -> Source:
-    """Return what is to be compiled, without the schedules of a lock file."""
+    """Return the input of a compilation, without the schedules of a lock file."""
     lowering = import_module("stepwell.driver.lowering")  # only few commands need it
     source: type[Source] = lowering.Source
     return source(
@@ -96,9 +96,9 @@ def bare_source_of(module: ModuleText, options: argparse.Namespace) -> Source:
 
 
 def program_of(options: argparse.Namespace, module: ModuleText | None = None) -> Compiled:
-    """Compile the module, or load the saved program, that FILE is.
+    """Compile the module, or load the saved program, in FILE.
 
-    module : what is in FILE, where it has been read already
+    module : the module in FILE, if it has been read already
     """
     if module is None and Path(options.file).is_dir():
         if given := [name for name in COMPILING if getattr(options, name) is not None]:
@@ -121,7 +121,7 @@ def program_of(options: argparse.Namespace, module: ModuleText | None = None) ->
 
 
 def inputs_of(compiled: Compiled, options: argparse.Namespace) -> list[Any]:
-    """Return one array for each argument: given by name, by position, or made up."""
+    """Return an array for each argument: given by name, by position, or random."""
     ordered, named = _given(options.input)
     specs = compiled.signature.arguments
     names = [spec.name for spec in specs]
@@ -141,7 +141,7 @@ def inputs_of(compiled: Compiled, options: argparse.Namespace) -> list[Any]:
 
 
 def _given(inputs: Sequence[str]) -> tuple[list[NDArray[Any]], dict[str, NDArray[Any]]]:
-    """Return the arrays given in order, and those given by name."""
+    """Return the arrays given by position, and those given by name."""
     ordered: list[NDArray[Any]] = []
     named: dict[str, NDArray[Any]] = {}
     for each in inputs:
@@ -161,7 +161,7 @@ def _given(inputs: Sequence[str]) -> tuple[list[NDArray[Any]], dict[str, NDArray
 
 
 def make_up(generator: np.random.Generator, spec: Tensor, size: int) -> NDArray[Any]:
-    """Return an array as ``spec`` wants it, of small random numbers, `?` being ``size``."""
+    """Return an array of small random numbers with the type of ``spec``, `?` being ``size``."""
     shape = tuple(size if n == DYNAMIC else n for n in spec.shape)
     match DTYPES[spec.dtype].kind:
         case "float":
@@ -175,5 +175,5 @@ def make_up(generator: np.random.Generator, spec: Tensor, size: int) -> NDArray[
 
 
 def fail(message: str, help: str = "") -> NoReturn:
-    """Stop: what was given cannot be meant."""
+    """Stop with an error about the command line."""
     raise CompileError(Diagnostic("error", message, help=help))

@@ -1,4 +1,4 @@
-"""stepwell passes and stepwell ops: what there is."""
+"""stepwell passes, ops and targets: list what is available."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ops(options: argparse.Namespace) -> int:
 
 
 def targets(options: argparse.Namespace) -> int:
-    """List every target by whose it is, and say what becomes of its text."""
+    """List every target by its owner, and the use of its text."""
     known = registry()
     width = max(map(len, known.targets))
     for owner in dict.fromkeys(known.owner["target", name] for name in known.targets):
@@ -46,7 +46,7 @@ def targets(options: argparse.Namespace) -> int:
 
 
 def _about(factory: Callable[[], Any]) -> str:
-    """Return a line on a target."""
+    """Return a one-line description of a target."""
     try:
         printing = factory()
     except CompileError as error:
@@ -58,7 +58,7 @@ def _about(factory: Callable[[], Any]) -> str:
 
 
 def _warn_of_broken(options: argparse.Namespace) -> None:
-    """Say, where all is listed, what is missing in the list."""
+    """Warn, where everything is listed, of plug-ins that could not be loaded."""
     for warning in () if options.name else broken():
         report(warning)
 

@@ -1,4 +1,4 @@
-"""stepwell machine: what is known of a machine, where each figure is from, and what follows."""
+"""stepwell machine: the properties of a machine, their sources, and values derived from them."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "versions",
     ),
 }
-"""Properties as they are shown; `name` is the heading, and `features` nobody reads."""
+"""Properties in the order they are printed; `name` is the heading, `features` is left out."""
 
 
 @dataclass(frozen=True)
 class Described:
-    """A machine, and where each of its properties is from.
+    """A machine, and the source of each of its properties.
 
-    machine : with what was measured
-    compiled : as schedules see it, without
+    machine : with measured values
+    compiled : without them, as schedules use it
     """
 
     machine: Machine
@@ -67,7 +67,7 @@ class Described:
 
 
 def machine_command(options: argparse.Namespace) -> int:
-    """Say what is known of a machine, measured first where that is asked for or was never done."""
+    """Print the properties of a machine, measured first if requested or never done."""
     if options.list:
         for name, known in known_machines().items():
             print(f"{name:<16} {known.about}")
@@ -83,7 +83,7 @@ def machine_command(options: argparse.Namespace) -> int:
 
 
 def described(text: str, again: bool = False) -> Described:
-    """Return the machine that a text describes, or this one, with what was measured of it."""
+    """Return the machine described by a text, or this one, with its measured values."""
     machine = described_machine().override(text)
     parts = [part for told in (_asked(), text) for part in named(told)[1]]
     given = {part.partition("=")[0]: "given" for part in parts}
@@ -112,7 +112,7 @@ def _whole(sources: Mapping[str, str]) -> dict[str, str]:
 
 
 def _assumed() -> dict[str, str]:
-    """Return which properties of this machine are taken over from one that is written down."""
+    """Return which properties of this machine are copied from a predefined one."""
     name = this_machine().name
     if not name:
         return {}
@@ -126,7 +126,7 @@ def _assumed() -> dict[str, str]:
 
 
 def _measured(again: bool) -> Mapping[str, int]:
-    """Return what was measured; nothing, which is told, where there is no C compiler."""
+    """Return the measured values; none, with a remark, if there is no C compiler."""
     try:
         return measuring.measure_again(this_machine()) if again else measuring.measured()
     except CompileError as error:
@@ -154,7 +154,7 @@ def _lines(found: Described) -> Iterator[str]:
 
 
 def spelled(name: str, value: object) -> str:
-    """Spell the value of a property with its unit."""
+    """Return the value of a property as text, with its unit."""
     unit = PROPERTIES[name].unit
     if not isinstance(value, int):
         return str(value) or "none"
@@ -171,7 +171,7 @@ _SIZES = ((20, "MiB"), (10, "KiB"), (0, "bytes"))
 
 
 def derived(machine: Machine) -> Iterator[tuple[str, str, str]]:
-    """Yield what schedules and cost models derive of a machine: name, value, what it says."""
+    """Yield the values that schedules and cost models derive: name, value, meaning."""
     peak = machine.peak(threads=machine.threads) / 1e9
     yield "peak", f"{peak:,.0f} GFLOP/s", "multiply-adds on f32 of all threads"
     yield "fma_rate", f"{machine.fma_rate:g} a cycle", "multiply-adds of whole vectors"

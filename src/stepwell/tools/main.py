@@ -1,4 +1,4 @@
-"""stepwell: compile and run modules, and say what there is."""
+"""stepwell: compile and run modules, and list passes, ops and targets."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COMMANDS = {
     "machine": "stepwell.tools.machines:machine_command",
     "devices": "stepwell.tools.devices:devices_command",
 }
-"""What does the work of each subcommand, imported when it is asked for."""
+"""The function of each subcommand, imported when it is called."""
 
 
 PROGRAM = "a module of textual IR, or the folder of a saved program"
@@ -107,7 +107,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def _add_machines(commands: Any) -> None:
-    """Add the commands that say what programs run on."""
+    """Add the commands about machines and devices."""
     machine = _command(commands, "machine", "say what is known of a machine, and what follows")
     machine.add_argument("machine", nargs="?", help="as for --machine (default: this one)")
     machine.add_argument("--list", action="store_true", help="list machines that are written down")
@@ -119,21 +119,21 @@ def _add_machines(commands: Any) -> None:
 
 
 def _count(text: str) -> int:
-    """Read how many of something there are to be."""
+    """Parse a count, a positive number."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a number of 1 or more, got '{text}'")
     return int(text)
 
 
 def _size(text: str) -> int:
-    """Read how long an axis is to be."""
+    """Parse the size of an axis."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be a number of 0 or more, got '{text}'")
     return int(text)
 
 
 def _several(text: str) -> tuple[int, ...]:
-    """Read how long axes are to be, one number after the other."""
+    """Parse the sizes of axes, separated by commas."""
     return tuple(map(_size, text.split(",")))
 
 
@@ -193,7 +193,7 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program; return 0, or 1 where something was wrong."""
+    """Run the program; return 0, or 1 after an error."""
     leave_quickly()
     parser = arguments()
     options = parser.parse_args(argv)
@@ -209,7 +209,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             getattr(import_module(module), name), options
         )
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader went away: not our fault
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader closed the pipe: no error
         return 1
 
 

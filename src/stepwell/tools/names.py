@@ -1,4 +1,4 @@
-"""The page of names: what of NumPy, the array API and JAX is here, and why the rest is not."""
+"""The page of names: those of NumPy, the array API and JAX we have, and why others do not."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SIZED = {
     *("argwhere", "bincount", "flatnonzero", "intersect1d", "nonzero", "setdiff1d", "setxor1d"),
     *("union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
 }
-"""What takes ``size=`` (`bincount`: ``length=``), as its shape is not known before the run."""
+"""Functions that take ``size=`` (`bincount`: ``length=``), as their result shape is dynamic."""
 
 _LATER = "not here yet"
 REFUSED = {
@@ -68,7 +68,7 @@ REFUSED = {
     "matrices are arrays of two axes": "matrix asmatrix bmat",
     "NumPy deprecates it; use `vstack`": "row_stack",
 }
-"""NumPy's names that are refused, by reason."""
+"""NumPy's names that are not provided, by reason."""
 _LACKING = [name for names in lax.NOT_HERE.values() for name in names.split()]
 JAX = {
     "jax.nn": (
@@ -102,7 +102,7 @@ JAX = {
         "truncated_normal uniform wald weibull_min",
     ),
 }
-"""JAX's names, with the module that has ours."""
+"""JAX's names, with our module for them."""
 
 
 def here(name: str) -> bool:
@@ -121,7 +121,7 @@ def _alias(own: str, function: Any) -> bool:
 
 
 def reasons() -> dict[str, str]:
-    """Return for each of NumPy's names that is refused why it is."""
+    """Return the reason for each of NumPy's names that is not provided."""
     return {name: why for why, names in REFUSED.items() for name in names.split()}
 
 

@@ -1,4 +1,4 @@
-"""How a tool ends: at once."""
+"""Exit a tool without garbage collection."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from functools import cache
 
 @cache
 def leave_quickly() -> None:
-    """Let Python look for no garbage when this process ends: a compiler's classes are many."""
+    """Disable the garbage collection at exit: a compiler has many classes."""
     atexit.register(gc.freeze)

@@ -1,4 +1,4 @@
-"""stepwell profile: say where the time of a program goes, and write a trace of it."""
+"""stepwell profile: report where the time of a program goes, and write a trace of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stepwell.tools.inputs import inputs_of, program_of
 
 
 def profile_command(options: argparse.Namespace) -> int:
-    """Compile a module, or load a saved program, call it again and again, and print the table."""
+    """Compile a module, or load a saved program, call it repeatedly, and print the table."""
     if options.threads:
         os.environ["STEPWELL_THREADS"] = str(options.threads)
     compiled = program_of(options)

@@ -40,7 +40,7 @@ def reference() -> dict[str, str]:
 
 
 def _public(module: ModuleType) -> list[str]:
-    """Return the public names of a module: those it lists, or what is written in it."""
+    """Return the public names of a module: its `__all__`, or the names defined in it."""
     if (listed := getattr(module, "__all__", None)) is not None:
         return list(listed)
     return [
@@ -76,7 +76,7 @@ def _entry(name: str, value: Any) -> Iterator[str]:
 
 
 def _signature(value: Any) -> str:
-    """Spell how something is called, without the types that say nothing."""
+    """Return a call signature without the types that add nothing."""
     try:
         known = inspect.signature(value)
     except (TypeError, ValueError):
@@ -91,7 +91,7 @@ def _doc(value: Any) -> str:
 
 
 def _spelled(doc: str) -> str:
-    """Return a docstring as Markdown: indented parts and examples stay as they are."""
+    """Return a docstring as Markdown; indented parts and examples are unchanged."""
     parts: list[str] = []
     for block in doc.split("\n\n"):
         literal = re.search(r"^ |^>>>|^\w[\w*, ]* : ", block, re.MULTILINE)
@@ -135,7 +135,7 @@ def _row(name: str, known: dict[str, Any]) -> str:
 
 
 def _result(value: Any) -> str:
-    """Spell a result in one line."""
+    """Return a result as text in one line."""
     if isinstance(value, tuple | list):
         return ", ".join(_result(each) for each in value)
     if isinstance(value, np.ndarray | np.generic):

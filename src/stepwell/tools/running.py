@@ -1,4 +1,4 @@
-"""stepwell run: compile a module and call it on arrays from files, or on made-up ones."""
+"""stepwell run: compile a module and call it on arrays from files, or on random ones."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _save(path: Path, named: Mapping[str, NDArray[Any]]) -> None:
 
 
 def _seconds(compiled: Compiled, inputs: Sequence[Any], repeat: int) -> str:
-    """Time ``repeat`` calls; return the median, spelled."""
+    """Time ``repeat`` calls; return the median as text."""
     times: list[float] = []
     for _ in range(repeat):
         start = time.perf_counter()

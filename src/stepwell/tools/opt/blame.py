@@ -1,8 +1,8 @@
-"""Which op a pass has changed: the first whose value is another one, found from the results back.
+"""Find the op that a pass changed: the first with a different value, searched from the results.
 
-Both modules are run once more and every value is noted. Where a result differs, the two ops that
-give it are compared: if they are alike the difference is in one of their operands, and the search
-goes on there; if all of these agree, or another op stands there now, it is found.
+Both modules are run again and every value is recorded. Where a result differs, the two ops that
+define it are compared: if they are equal the difference is in one of their operands, and the search
+continues there; if all operands agree, or another op defines the value now, the op is found.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from stepwell.dialects.readings import Array
 from stepwell.dialects.types import places
 
 MAX_NOTED_OPS = 4000
-"""Ops whose values are noted in a run."""
+"""The most ops whose values are recorded in a run."""
 LARGEST = 1 << 16
-"""Elements of a value beyond which it is not noted."""
+"""The most elements of a value that is recorded."""
 
 Same: TypeAlias = Callable[[Array, Array], bool]
 
 
 @dataclass
 class Record:
-    """One op that was run: what it took and gave, and what it left in the buffers it was given."""
+    """One evaluated op: its operands and results, and the buffers it was given afterwards."""
 
     op: Operation
     operands: Sequence[Any]
@@ -40,25 +40,25 @@ class Record:
 
     @property
     def name(self) -> str:
-        """What the op is called."""
+        """The name of the op."""
         return name_of(self.op)
 
     @property
     def place(self) -> Place | None:
-        """Where it stands in the source."""
+        """The location of the op in the source."""
         found = places(self.op.location)
         return found[0] if found else None
 
 
 @dataclass
 class Run:
-    """The ops of one call, in the order in which they ran."""
+    """The ops of one call, in execution order."""
 
     records: list[Record] = field(default_factory=list[Record])
     made: dict[SSAValue, Record] = field(default_factory=dict[SSAValue, Record])
 
     def watch(self, op: Operation, operands: Sequence[Any], results: Sequence[Any]) -> None:
-        """Note an op; the interpreter calls this."""
+        """Record an op; the interpreter calls this."""
         if len(self.records) >= MAX_NOTED_OPS:
             return
         record = Record(op, [_noted(v) for v in operands], [_noted(v) for v in results])
@@ -68,7 +68,7 @@ class Run:
 
 
 def name_of(op: Operation) -> str:
-    """Return what an op is called in text."""
+    """Return the name of an op in text."""
     return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
 
 
@@ -87,7 +87,7 @@ class Search:
     def from_result(
         self, old: ModuleOp, new: ModuleOp, entry: str, number: int
     ) -> Operation | None:
-        """Return the op to blame for result ``number``, as it was before the pass if it can be."""
+        """Return the op to blame for result ``number``, preferably from before the pass."""
         was, now = _returned(old, entry), _returned(new, entry)
         if was is not None and now is not None and number < min(len(was), len(now)):
             return self._walk(was[number], now[number], set())
@@ -108,7 +108,7 @@ class Search:
         return self._nested(old, new) or old.op
 
     def _nested(self, old: Record, new: Record) -> Operation | None:
-        """Return what differs in the regions of two ops that are alike, or in what they call."""
+        """Return the difference in the regions of two equal ops, or in the functions they call."""
         was, now = _inside(old.op), _inside(new.op)
         if not was:
             return None
@@ -119,7 +119,7 @@ class Search:
     def _from_outside(
         self, inside: set[Operation], old: Sequence[Record], new: Sequence[Record]
     ) -> Operation | None:
-        """Return what gives the first op of a region another value from outside of the region."""
+        """Return the op outside a region that defines a different operand for its first op."""
         for record, other in zip(old, new, strict=False):
             if _key(record) != _key(other) or len(record.operands) != len(other.operands):
                 return None
@@ -134,7 +134,7 @@ class Search:
         return None
 
     def _vanished(self, old: Record, seen: set[SSAValue]) -> Record:
-        """Return the op, of one and those before it, whose operands are all computed still."""
+        """Return ``old`` or the first op before it whose operands are all still computed."""
         for operand, value in zip(old.op.operands, old.operands, strict=True):
             record = self.before.made.get(operand)
             if record is None or operand in seen or self._is_computed(value):
@@ -153,7 +153,7 @@ class Search:
         return a.shape == b.shape and self.same(a, b)
 
     def in_order(self) -> Operation | None:
-        """Return the first op that left something else behind, by its place in the source."""
+        """Return the first op in source order with a different effect on buffers."""
         return self._first_apart(self.before.records, self.after.records)
 
     def _first_apart(self, old: Sequence[Record], new: Sequence[Record]) -> Operation | None:
@@ -166,9 +166,9 @@ class Search:
             if others:
                 if not self._alike(record, others.pop(0)):
                     return gone or record.op
-            elif others is not None:  # it ran less often
+            elif others is not None:  # it was evaluated less often
                 return record.op.parent_op()
-            elif not record.results:  # what it left behind is missing
+            elif not record.results:  # its effect is missing
                 return record.op
             else:
                 gone = gone or record.op
@@ -181,13 +181,13 @@ class Search:
 
 
 def _out_of_order(old: Sequence[Record], new: Sequence[Record]) -> Operation | None:
-    """Return the first op without results that another one has overtaken."""
+    """Return the first op without results whose order has changed."""
     was, now = ([r for r in records if not r.results] for records in (old, new))
     return next((a.op for a, b in zip(was, now, strict=False) if _key(a) != _key(b)), None)
 
 
 def _order(old: Operation, new: Operation) -> list[int]:
-    """Return which operand of ``new`` stands for each of ``old``: exchanged ones are told apart."""
+    """Map each operand of ``old`` to the operand of ``new`` that matches, if they were swapped."""
     was, now = [_origin(v) for v in old.operands], [_origin(v) for v in new.operands]
     if was == now or sorted(was) != sorted(now):
         return list(range(len(was)))
@@ -196,7 +196,7 @@ def _order(old: Operation, new: Operation) -> list[int]:
 
 
 def _origin(value: SSAValue) -> tuple[str, str, int]:
-    """Return what gives a value, in words that hold before and after a pass."""
+    """Return a description of a value's definition that is stable across a pass."""
     if isinstance(value, OpResult):
         return name_of(value.op), str(places(value.op.location)), value.index
     assert isinstance(value, BlockArgument)
@@ -204,7 +204,7 @@ def _origin(value: SSAValue) -> tuple[str, str, int]:
 
 
 def _inside(op: Operation) -> set[Operation]:
-    """Return the ops of an op's regions, or of the function that it calls."""
+    """Return the ops in an op's regions, or in the function that it calls."""
     found: Operation | None = op
     if isinstance(op, func.CallOp | kernel.LaunchOp):
         found = SymbolTable.lookup_symbol(op, op.callee)
@@ -216,7 +216,7 @@ def _key(record: Record) -> tuple[str, str]:
 
 
 def _returned(module: ModuleOp, entry: str) -> Sequence[SSAValue] | None:
-    """Return what a function returns; None where it writes buffers instead."""
+    """Return the operands of a function's return; None if it writes buffers instead."""
     for op in module.ops:
         if isinstance(op, func.FuncOp) and op.sym_name.data == entry:
             last = op.body.block.last_op
@@ -226,6 +226,6 @@ def _returned(module: ModuleOp, entry: str) -> Sequence[SSAValue] | None:
 
 
 def spelled(op: Operation) -> str:
-    """Return how messages call an op."""
+    """Return an op as messages name it."""
     hint = next((r.name_hint for r in op.results if r.name_hint), "")
     return f"{name_of(op)} (%{hint})" if hint else name_of(op)

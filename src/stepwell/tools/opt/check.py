@@ -1,8 +1,8 @@
 """--check: run the module in the reference interpreters before and after every pass.
 
-`trials` says with what, `contracts` what counts as the same, `blame` which op is at fault. Compared
-are results, what is left in buffers that the caller gave, and effects that only ops without a
-meaning of their own have: calls of declared functions, prints.
+`trials` makes the inputs, `contracts` defines equality, `blame` finds the op at fault. Compared are
+results, the contents of buffers passed by the caller, and the effects of ops that only have
+effects: calls of declared functions, prints.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ from stepwell.transforms.graph.derive import Derive
 from stepwell.transforms.passes import Pass
 
 FUEL = 2_000_000
-"""Ops one call may evaluate before the check gives up on it."""
+"""Ops that one call may evaluate before the check gives up on it."""
 OPS_AFTER_A_PASS = 200_000
-"""Ops that all trials may evaluate after a pass; with more, there are fewer trials."""
+"""Ops that all trials may evaluate after one pass; with more, there are fewer trials."""
 OPS_IN_ALL = 1_000_000
-"""Ops that all trials may evaluate after all passes. Beyond, there is one input for the same sizes;
-beyond twice as many, there is none."""
+"""Ops that all trials may evaluate after all passes. Beyond it, each combination of sizes has one
+input; beyond twice as many, none."""
 MIN_TRIALS = 2
-"""Trials with the same sizes that are made however long they take."""
+"""Trials with the same sizes that run regardless of their time."""
 
 _KINDS = {"float16": "f16", "float32": "f32", "float64": "f64"}
 
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What one call has done."""
+    """The observable behaviour of one call."""
 
     results: Sequence[Array]
-    """Results, then the buffers of the caller."""
+    """The results, then the caller's buffers."""
     effects: Sequence[tuple[str, Sequence[Array]]]
-    """Names of ops and what they were given."""
+    """Names of ops with effects, and their operands."""
     raised: str = ""
-    """What a check of the program raised."""
+    """The exception that a check of the program raised."""
 
 
 @dataclass(eq=False)
@@ -69,27 +69,27 @@ class _Trial:
     inputs: Inputs
     outcome: _Outcome
     kinds: Sequence[str]
-    """The dtypes of the results, which lower floors no longer tell of all."""
+    """The dtypes of the results, which lower floors no longer have for all."""
     exhausted: bool = False
-    """Whether it has run too long: lower floors only take longer."""
+    """Whether it has run out of fuel: on lower floors it would again."""
 
 
 @dataclass
 class Checker:
-    """Remembers what each function does and compares after each pass."""
+    """Runs each function before the first pass, and compares after each pass."""
 
     module: ModuleOp
     tell: Callable[[str], None]
     _trials: list[_Trial] = field(default_factory=list[_Trial], init=False)
     _weights: dict[str, Array] = field(default_factory=dict[str, Array], init=False)
     _endless: int = field(default=0, init=False)
-    """Inputs with which a function ran too long before any pass: the next are given up sooner."""
+    """Inputs with which a function ran out of fuel before any pass: less is spent on the next."""
     _spent: int = field(default=0, init=False)
-    """Ops that were evaluated after passes."""
+    """The number of ops evaluated after passes."""
     _before: ModuleOp = field(init=False)
-    """The module as it was before the pass that runs next."""
+    """The module before the pass that runs next."""
     _text: str = field(init=False)
-    """Its text, whole: what a pass leaves as it was need not run again."""
+    """Its text: if a pass does not change it, it need not run again."""
 
     def __post_init__(self) -> None:
         self._weights = _random_weights(self.module)
@@ -100,7 +100,7 @@ class Checker:
         self._text = text_of(self.module, generic=True)
 
     def _begin(self, function: func.FuncOp) -> None:
-        """Run a function with all that it is to be tried with."""
+        """Run a function on all of its trial inputs."""
         name, begun, spent = function.sym_name.data, len(self._trials), 0
         reasons: list[str] = []
         odd = ""
@@ -117,7 +117,7 @@ class Checker:
                 reasons.append(str(error) or "it runs too long")
                 if isinstance(error, MissingRule):
                     break
-            except (AssertionError, TypeError) as error:  # what the interpreter takes for granted
+            except (AssertionError, TypeError) as error:  # assumptions of the interpreter
                 odd = f"the interpreter fails with {inputs.what} ({in_words(error)})"
             finally:
                 spent += fuel - max(interpreter.fuel or 0, 0)
@@ -146,7 +146,7 @@ class Checker:
         return _Outcome(results, effects)
 
     def compare(self, module: ModuleOp, step: Step) -> None:
-        """Run every trial again; raise `CompileError` at the op that makes the first difference."""
+        """Run every trial again; raise `CompileError` at the op of the first difference."""
         if (text := text_of(module, generic=True)) == self._text:
             return
         self._text = text
@@ -171,7 +171,7 @@ class Checker:
         self._before = module.clone()
 
     def _check_derivative(self, module: ModuleOp, pass_: Derive) -> None:
-        """Compare a derivative with differences; from now on it is a function as all others."""
+        """Compare a derivative with finite differences; then check it like any function."""
         if reason := check_derivative(module, pass_):
             self.tell(f"@{pass_.derived} is not compared with differences: {reason}")
         function = _function(module, pass_.derived)
@@ -181,7 +181,7 @@ class Checker:
         self.module = before
 
     def _compare(self, module: ModuleOp, step: Step, trial: _Trial, contract: Contract) -> int:
-        """Run a trial again; return how many ops that took."""
+        """Run a trial again; return the number of ops evaluated."""
         function = _function(module, trial.entry)
         if function is None:
             message = f"pass '{step}' removed the function @{trial.entry}"
@@ -210,7 +210,7 @@ class Checker:
     def _difference(
         self, module: ModuleOp, step: Step, trial: _Trial, contract: Contract, found: str
     ) -> CompileError:
-        """Say what differs, at the op that is to blame."""
+        """Return an error that describes the difference, at the op to blame."""
         function = _function(module, trial.entry)
         message = f"pass '{step}' changes "
         about = "" if found.startswith("effects") else f"the result of @{trial.entry}: "
@@ -242,12 +242,12 @@ class Checker:
 
 
 def _drawn(module: ModuleOp, function: func.FuncOp, reasons: list[str]) -> Iterator[Inputs]:
-    """Yield what a function is tried with; why there is no more stands in ``reasons``."""
+    """Yield the trial inputs of a function; append to ``reasons`` why there are no more."""
     try:
         yield from trials(module, function)
     except TypeError as error:
         reasons.append(str(error))
-    except (AssertionError, KeyError):  # of a type that has no dtype
+    except (AssertionError, KeyError):  # an argument's type has no dtype
         reasons.append("it takes arguments that are not arrays")
 
 
@@ -259,7 +259,7 @@ def _function(module: ModuleOp, name: str) -> func.FuncOp | None:
 
 
 def _kinds(function: func.FuncOp) -> list[str]:
-    """Return the dtypes of results, and of buffers that a caller gives."""
+    """Return the dtypes of results, and of the caller's buffers."""
     given = [a.type for n, a in enumerate(function.args) if ROLE not in attributes_of(function, n)]
     outputs = [
         a.type
@@ -276,17 +276,17 @@ def _kind(type: Any) -> str:
 
 
 def _other_error(was: _Outcome, now: _Outcome) -> str:
-    """Describe how what checks raise differs."""
+    """Describe the difference of two exceptions of checks."""
     if was.raised == now.raised:
         return ""
     return f"it raises {now.raised or 'nothing'}, it raised {was.raised or 'nothing'} before"
 
 
 def _other_effects(was: _Outcome, now: _Outcome, contract: Contract) -> str:
-    """Describe how effects differ; nothing where ops with an effect were lowered to others."""
+    """Describe the difference of effects; "" if ops with effects were lowered to others."""
     before = Counter(name for name, _ in was.effects)
     after = Counter(name for name, _ in now.effects)
-    if set(after) - set(before):  # lowered: what it means now is another op's
+    if set(after) - set(before):  # lowered: another op has the effect now
         return ""
     for name in before:
         if before[name] != after[name]:
@@ -301,7 +301,7 @@ def _other_effects(was: _Outcome, now: _Outcome, contract: Contract) -> str:
 
 
 def _random_weights(module: ModuleOp) -> dict[str, Array]:
-    """Return an array for each named weight; any numbers will do, the same for every pass."""
+    """Return a random array for each named weight, the same for every pass."""
     found: dict[str, Array] = {}
     for op in module.walk():
         if isinstance(op, creation.ConstantOp) and isinstance(op.value, creation.ResourceAttr):

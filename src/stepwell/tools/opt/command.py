@@ -1,4 +1,4 @@
-"""The command line of stepwell-opt: what it takes, and how it ends."""
+"""The command line of stepwell-opt: its options and exit code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ examples:
 """
 
 STACK_BYTES = 512 << 20
-"""Deeply nested regions recurse; the stack is only touched as far as it is needed."""
+"""The stack size in bytes, for recursion over nested regions; only touched pages are used."""
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -104,18 +104,18 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run stepwell-opt; return 0, or 1 where something was wrong."""
+    """Run stepwell-opt; return 0, or 1 after an error."""
     leave_quickly()
     options = arguments().parse_args(argv)
     if options.version or options.list_passes or options.show_pass:
-        # nor do these need more of the compiler than its names
+        # listing needs only the names of the compiler's passes
         from stepwell.tools.opt.listing import answer
 
         return answer(options)
     outcome: list[int] = []
 
     def run() -> None:
-        # imported here so that --help does not wait for the compiler
+        # imported here so that --help does not load the compiler
         from stepwell.tools.opt.driver import Driver
 
         outcome.append(Driver(options).run())

@@ -1,11 +1,11 @@
-"""When results count as the same, by what a pass declares that it may do to them.
+"""Whether results are equal under the numerics that a pass declares.
 
-* bit-exact: the same bits, zeros of one sign; every NaN is as good as another.
-* reassociating: numbers may differ a little; NaN stays NaN, an infinity stays that infinity, and
-  what was a number stays one.
-* approximating: as that, but an infinity may become NaN.
+* bit-exact: the same bits, including the signs of zeros; all NaN are equal.
+* reassociating: numbers may differ slightly; NaN stays NaN, an infinity stays that infinity, and
+  a number stays a number.
+* approximating: the same, but an infinity may become NaN.
 
-Integers and booleans are the same under each.
+Integers and booleans must be equal under each.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from stepwell.dialects.readings import Array
 from stepwell.transforms.passes import Numerics
 
 TOLERANCE = {"f16": 2e-2, "bf16": 3e-2, "f32": 1e-4, "f64": 1e-9}
-"""What numbers may differ by, against the largest of a result."""
+"""The allowed difference, relative to the largest element of a result."""
 MIN_SCALE = 0.1
-"""Errors are relative to the largest result, or to this number: larger terms may have cancelled."""
+"""The least scale for relative errors: larger intermediate terms may have cancelled."""
 
 
 @dataclass(frozen=True)
 class Contract:
-    """What a pass may do to results."""
+    """The declared numerics of a pass."""
 
     numerics: Numerics
 
     @property
     def exact(self) -> bool:
-        """Whether no bit may change."""
+        """Whether all bits must be equal."""
         return self.numerics == "bit-exact"
 
     def difference(self, was: Sequence[Array], now: Sequence[Array], kinds: Sequence[str]) -> str:
-        """Describe the first element that may not be as it is now; nothing where all may.
+        """Describe the first element with a difference that is not allowed; "" if there is none.
 
         kinds : the dtype of each result, as types spell it
         """
@@ -54,7 +54,7 @@ class Contract:
         return ""
 
     def same(self, was: Array, now: Array, kind: str) -> Array:
-        """Return which elements of two arrays of one shape count as the same."""
+        """Return which elements of two arrays of one shape count as equal."""
         now = _signed(now, was)
         if was.dtype != now.dtype:
             return np.zeros(was.shape, np.bool_)
@@ -75,7 +75,7 @@ class Contract:
 
 
 def _signed(now: Array, was: Array) -> Array:
-    """Return integers that have lost their sign, or got one, as they were; below `nd` none has."""
+    """Return integers in the signedness of ``was``: below `nd` types have no sign."""
     if now.dtype.kind in "iu" and was.dtype.kind in "iu" and now.itemsize == was.itemsize:
         return np.ascontiguousarray(now).view(was.dtype).reshape(now.shape)
     return now

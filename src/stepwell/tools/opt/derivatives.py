@@ -1,4 +1,4 @@
-"""--check of passes that write derivatives: what they wrote against differences, in f64."""
+"""--check of passes that write derivatives: compare them with finite differences, in f64."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from stepwell.tools.opt.trials import as_given, trials
 from stepwell.transforms.graph.derive import Derive, Vjp
 
 RANGES = ((-0.9, 0.9), (0.1, 0.9), (1.1, 3.0))
-"""Floats are drawn from the first in which the function is smooth."""
+"""Ranges of floats; the first in which the function is smooth is used."""
 TRIALS = 4
-"""So many arguments are tried."""
+"""The number of arguments to try."""
 FUEL = 500_000
 
 
 def check_derivative(module: ModuleOp, pass_: Derive) -> str:
-    """Fail where what ``pass_`` wrote is not the derivative; return why that cannot be told."""
+    """Fail where ``pass_`` wrote a wrong derivative; return why it cannot be checked, else ""."""
     found = _function(module, pass_.function)
     wide = _wide(module)
     if found is None or wide is None:
@@ -79,7 +79,7 @@ def _arguments(
 
 
 def _wide(module: ModuleOp) -> ModuleOp | None:
-    """Return the module with all floats f64, None where that is no module."""
+    """Return the module with all floats as f64, None if that is not valid."""
     text = re.sub(r"(bf16|f16|f32)(?![a-zA-Z0-9_])", "f64", text_of(module))
     try:
         wide = Parser(registry().context(), text).parse_module()

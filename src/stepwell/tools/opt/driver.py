@@ -1,4 +1,4 @@
-"""What stepwell-opt does: each chunk of the input is parsed, passed, verified and printed."""
+"""The driver of stepwell-opt: parse, transform, verify and print each chunk of the input."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SPLIT = "// -----"
 
 @dataclass
 class Crash(Exception):
-    """A pass died of something it did not mean to say."""
+    """A pass raised an exception other than `CompileError`."""
 
     step: Step
     error: BaseException
@@ -71,7 +71,7 @@ class Driver:
         self.printer = IRPrinter(self.options)
 
     def run(self) -> int:
-        """Do all the options say; return the exit code."""
+        """Run according to the options; return the exit code."""
         try:
             with using(self.options.plugin):
                 return self._run()
@@ -82,8 +82,8 @@ class Driver:
             self._traceback()
             self.messages.say(Diagnostic("error", "the module is nested too deeply"))
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader went away: not our fault
-        except Exception as error:  # in reading, checking or printing: passes say so themselves
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader closed the pipe: no error
+        except Exception as error:  # in reading, checking or printing: a pass raises `Crash`
             self._traceback()
             said = f"compiler bug: {type(error).__name__}: {error}".splitlines()[0]
             self.messages.say(Diagnostic("error", said, help="--debug shows where"))
@@ -145,7 +145,7 @@ class Driver:
         return "<stdin>" if self.options.file == "-" else self.options.file
 
     def _chunks(self, text: str) -> Iterator[tuple[str, int]]:
-        """Yield the modules of the input and the lines they begin at."""
+        """Yield the modules of the input with their first line numbers."""
         if not self.options.split_input_file:
             yield text, 1
             return
@@ -161,7 +161,7 @@ class Driver:
     def _chunk(
         self, known: Registry, steps: list[Step], text: str, first: int, out: io.StringIO
     ) -> bool:
-        """Process one module; return whether all went as it should."""
+        """Process one module; return whether it succeeded."""
         expected = None
         if self.options.verify_diagnostics:
             expected = Expectations(text, self.file, first)
@@ -211,12 +211,12 @@ class Driver:
             return self._result(known, context, module)
 
     def _begins_at(self, module: ModuleOp) -> int:
-        """Return the number of the stage that a module to be printed begins with."""
+        """Return the number of the first stage in the lowering of a module to be printed."""
         if self.options.target is None or self.options.no_check_bounds:
             return 0
         try:
             return first_stage(module)
-        except CompileError:  # it is of several floors
+        except CompileError:  # it mixes floors
             return LOOPS
 
     def _step(self, context: Context, module: ModuleOp, step: Step, introduced: Introduced) -> None:
@@ -241,7 +241,7 @@ class Driver:
 
     @contextmanager
     def _verifying(self) -> Generator[None]:
-        """Let passes check what they make, where each is to be verified."""
+        """Let passes verify their results, if each is to be verified."""
         token = verify_each.set(self.options.verify_each)
         try:
             yield
@@ -249,7 +249,7 @@ class Driver:
             verify_each.reset(token)
 
     def _warn_idle(self, step: Step, ran: int, changed: bool) -> None:
-        """Warn where a pass had nothing to do though it was asked for by name."""
+        """Warn where a pass that was named had nothing to do."""
         if not ran:
             path = " in ".join(reversed(("builtin.module", *step.anchors)))
             report(Diagnostic("warning", f"pass '{step}' ran on nothing: there is no {path}"))
@@ -259,7 +259,7 @@ class Driver:
             report(Diagnostic("warning", f"pass '{step}' changed nothing"))
 
     def _refuse_inexact(self, steps: list[Step]) -> None:
-        """Under --bit-exact, allow only passes that declare they change no result."""
+        """Under --bit-exact, allow only passes that declare bit-exact results."""
         for step in steps if self.options.bit_exact else ():
             kind = step.pass_.numerics if isinstance(step.pass_, Pass) else "undeclared"
             if kind != "bit-exact":
@@ -294,7 +294,7 @@ class Driver:
     def _reproduce(
         self, known: Registry, steps: list[Step], number: int, text: str, first: int
     ) -> None:
-        """Leave the module as it was before step ``number`` in a file that can be run again."""
+        """Write a reproducer with the module as it was before step ``number``."""
         context = known.context(self.options.allow_unregistered_dialect)
         module = parse_module(context, text, self.file, first)
         for step in steps[:number]:
@@ -310,7 +310,7 @@ class Driver:
             traceback.print_exc()
 
     def _write(self, text: str) -> None:
-        """Write the result whole or not at all."""
+        """Write the result completely, or not at all."""
         target = self.options.output
         if target == "-":
             sys.stdout.write(text)
@@ -324,7 +324,7 @@ class Driver:
 
 
 def _needed(steps: Sequence[Step], module: ModuleOp) -> Iterator[tuple[int, Step]]:
-    """Yield the steps with their numbers, less those of stages that the module is below already."""
+    """Yield the steps with their numbers, without those of stages above the module's floor."""
     first = -1
     for number, step in enumerate(steps):
         if step.of:
@@ -335,6 +335,6 @@ def _needed(steps: Sequence[Step], module: ModuleOp) -> Iterator[tuple[int, Step
 
 
 def _ordinal(steps: Sequence[Step], number: int) -> str:
-    """Tell a pass that runs more than once from the others of its name."""
+    """Return an ordinal for a pass that runs more than once, else ""."""
     before = [str(step) for step in steps[:number]].count(str(steps[number]))
     return f" ({before + 1})" if before else ""

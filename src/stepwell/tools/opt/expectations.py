@@ -1,4 +1,4 @@
-"""--verify-diagnostics: compare what was said with what the file's comments expect.
+"""--verify-diagnostics: compare diagnostics with those that the file's comments expect.
 
 // expected-error {{text}}          an error on this line whose message contains the text
 // expected-warning@+1 {{text}}     on the next line; also @-2, @above, @below
@@ -32,7 +32,7 @@ class _Expected:
     regex: bool = False
 
     def fits(self, diagnostic: Diagnostic, file: str) -> bool:
-        """Whether ``diagnostic`` is what was expected."""
+        """Whether ``diagnostic`` is the expected one."""
         if not self.times or diagnostic.severity != self.severity:
             return False
         place = diagnostic.place
@@ -48,7 +48,7 @@ class _Expected:
 
 @dataclass
 class Expectations:
-    """What one module's comments expect, and what came that they do not."""
+    """The expected diagnostics of one module, and the unexpected ones that occurred."""
 
     text: str
     file: str
@@ -80,7 +80,7 @@ class Expectations:
         )
 
     def met(self, diagnostic: Diagnostic) -> None:
-        """Tick off what ``diagnostic`` fulfils; an unexpected one is a problem, save remarks."""
+        """Check off the expectation that ``diagnostic`` meets; record unexpected non-remarks."""
         for expected in self._expected:
             if expected.fits(diagnostic, self.file):
                 expected.times -= 1
@@ -96,7 +96,7 @@ class Expectations:
                     break
 
     def unmet(self) -> list[Diagnostic]:
-        """Return every difference between what was expected and what was said."""
+        """Return the unmet expectations and the unexpected diagnostics."""
         return self._problems + [
             Diagnostic("error", f"expected {e.severity} '{e.text}' was not produced", e.comment)
             for e in self._expected

@@ -1,4 +1,4 @@
-"""See what passes do: print the module around them, time them, count ops."""
+"""Observe passes: print the module around them, time them, count ops."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from stepwell.dialects.printing import text_of
 from stepwell.driver.pass_pipeline import Step
 
 ELIDED_IN_DUMPS = 64
-"""Constants above this many elements are left out of what is printed between passes."""
+"""The number of elements above which a constant is elided in printed modules."""
 
 
 def fingerprint(module: ModuleOp) -> int:
-    """Return a number that changes when the module does: ops, operands, types or attributes."""
+    """Return a hash of the module's ops, operands, types and attributes, to detect changes."""
     rows: list[object] = []
     for op in module.walk():
         rows.append(id(op))
@@ -44,18 +44,18 @@ class IRPrinter:
         self._count = 0
 
     def check_names(self, passes: Collection[str]) -> None:
-        """Refuse names of passes that are none."""
+        """Reject names that are not passes."""
         for name in sorted((self._before | self._after) - set(passes)):
             help = did_you_mean(name, passes)
             raise CompileError(Diagnostic("error", f"unknown pass '{name}' to print", help=help))
 
     def before(self, step: Step, module: ModuleOp) -> None:
-        """Print the module before ``step`` if asked to."""
+        """Print the module before ``step`` if requested."""
         if self._options.print_ir_before_all or step.pass_.name in self._before:
             self._print("before", step, module)
 
     def after(self, step: Step, module: ModuleOp, changed: bool) -> None:
-        """Print the module after ``step`` if asked to."""
+        """Print the module after ``step`` if requested."""
         options = self._options
         named = options.print_ir_after_all or step.pass_.name in self._after
         everything = options.print_ir_tree_dir and not self._named_any()
@@ -97,7 +97,7 @@ class IRPrinter:
 
 @dataclass
 class Span:
-    """Wall time spent on one thing, and on its parts in order of first use."""
+    """Wall time of one activity, and of its parts in order of first use."""
 
     seconds: float = 0.0
     parts: dict[str, Span] = field(default_factory=dict[str, "Span"])
@@ -105,7 +105,7 @@ class Span:
 
 @dataclass
 class Timer:
-    """A tree of what time was spent on; a measurement inside another is a part of it."""
+    """A tree of times; a measurement nested in another is a part of it."""
 
     _open: list[Span] = field(default_factory=lambda: [Span()])
 
@@ -147,7 +147,7 @@ class Statistics:
         return Counter(op.dialect_name() for op in module.walk())
 
     def note(self, step: Step, before: Counter[str], after: Counter[str], changed: bool) -> None:
-        """Remember what one pass did."""
+        """Record the ops before and after one pass."""
         deltas = [
             f"{name} {before[name]} -> {after[name]}"
             for name in sorted({*before, *after})

@@ -1,4 +1,4 @@
-"""--list-passes and --show-pass: what there is, told without loading the compiler."""
+"""--list-passes and --show-pass: list the passes without loading the compiler."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stepwell.driver.universe import OVERRIDES, PASSES
 
 
 def answer(options: argparse.Namespace) -> int:
-    """Do what --version, --list-passes or --show-pass asks for; return the exit code."""
+    """Handle --version, --list-passes or --show-pass; return the exit code."""
     try:
         if options.version:
             print(f"stepwell-opt {__version__}")
@@ -38,13 +38,13 @@ def answer(options: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 1
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader went away: not our fault
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader closed the pipe: no error
         return 1
     return 0
 
 
 def list_passes(known: Registry) -> str:
-    """Return a line for each pass of ours and of plug-ins, and the names of xDSL's."""
+    """Return a line for each pass of ours and of plug-ins, and the names of xDSL's passes."""
     rows: list[str] = []
     owners = sorted({o for (kind, _), o in known.owner.items() if kind == "pass"} - {XDSL})
     owners.sort(key=lambda owner: owner != OURS)
@@ -63,7 +63,7 @@ def list_passes(known: Registry) -> str:
 
 
 def _summary(path: str) -> str:
-    """Return the first line of a pass's docstring by reading its source, not importing it."""
+    """Return the first line of a pass's docstring from its source, without importing it."""
     module, name = path.split(":")
     tree = ast.parse(_source(module).read_text(encoding="utf-8"))
     for node in tree.body:
@@ -94,7 +94,7 @@ def _doc(known: Registry, name: str) -> str:
 
 
 def show_pass(name: str, known: Registry) -> str:
-    """Return what a pass does, its options, and what it promises."""
+    """Return the description of a pass, its options, and its numerics."""
     if name not in known.passes:
         help = did_you_mean(name, known.passes)
         unknown = Diagnostic("error", f"unknown pass '{name}'", help=help)

@@ -1,4 +1,4 @@
-"""Show diagnostics to a person, each with the line it is about."""
+"""Print diagnostics, each with its source line."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from stepwell.tools.opt.expectations import Expectations
 
 @dataclass
 class Said:
-    """Takes diagnostics of one module: shows them, or compares them with what was expected."""
+    """Receives the diagnostics of one module: prints them, or compares them with expected ones."""
 
     show: Callable[[Diagnostic], None]
     expected: Expectations | None
     errors: int = 0
 
     def __call__(self, diagnostic: Diagnostic) -> None:
-        """Take one diagnostic."""
+        """Receive one diagnostic."""
         self.errors += diagnostic.severity == "error"
         if self.expected is None:
             self.show(diagnostic)
@@ -29,13 +29,13 @@ class Said:
 
 @dataclass
 class Messages:
-    """Writes diagnostics to standard error; ``sources`` are the lines of files read so far."""
+    """Writes diagnostics to standard error; ``sources`` caches the lines of files."""
 
     remarks: bool = False
     sources: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def know(self, name: str, text: str) -> None:
-        """Remember a text that lies in no file."""
+        """Register a text that is not in a file."""
         self.sources[name] = text.splitlines()
 
     def hear(self, expected: Expectations | None) -> Said:
@@ -43,7 +43,7 @@ class Messages:
         return Said(self.say, expected)
 
     def say(self, diagnostic: Diagnostic) -> None:
-        """Show a diagnostic and its notes; remarks only where they were asked for."""
+        """Print a diagnostic and its notes; remarks only if requested."""
         if diagnostic.severity == "remark" and not self.remarks:
             return
         print(diagnostic.render(self._line(diagnostic)), file=sys.stderr)
@@ -51,7 +51,7 @@ class Messages:
             self.say(note)
 
     def note_to_user(self, text: str) -> None:
-        """Show a remark of the tool itself."""
+        """Print a remark of the tool itself."""
         print(f"stepwell-opt: {text}", file=sys.stderr)
 
     def _line(self, diagnostic: Diagnostic) -> str | None:

@@ -1,9 +1,9 @@
-"""What a function is run with: sizes for its `?`, and numbers at which rewrites go wrong.
+"""Inputs for the trials of a function: sizes for its `?`, and numbers at which rewrites go wrong.
 
-Sizes that need not be one are different ones, some beyond 64. Numbers are drawn at random, with
-ties, all zero, with a special one here and there (a sum of many says nothing), about those that
-the program itself compares with, and so that every pair of special values meets in the elements of
-two arguments.
+Independent sizes are different, some beyond 64. Numbers are random, with ties, all zero, with one
+special value among random ones (as a sum of many hides it), near constants that the program
+compares with, and such that every pair of special values meets in the elements of two
+arguments.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from stepwell.dialects.upstream.memory import to_memory
 from stepwell.dialects.upstream.scalar import element_of, numpy_type
 
 MILD = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -2.5, 0.5)
-"""Where sums and products of these in another order differ, their kind does not."""
+"""Special values whose sums and products keep their class (NaN, infinity) in any order."""
 ELEMENTS = 1500
-"""About so many special numbers each argument gets in all, and no more trials than these need."""
+"""The approximate number of special values for each argument, which bounds the trials."""
 MAX_TRIALS = 50
 OWN = 8
-"""So many trials with numbers of the program's own."""
+"""The number of trials with constants of the program."""
 LONGER = 64
-"""Loops beyond so many iterations are tried."""
+"""The number of iterations that the sizes of some trials exceed."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ class Inputs:
     what: str
     values: Sequence[Array]
     huge: bool = False
-    """Whether there are numbers so large or small that the order of operations decides much."""
+    """Whether numbers are so large or small that the order of operations matters much."""
     rank: int = 0
-    """How many were drawn before for the same sizes: those can do without it sooner."""
+    """The number of earlier inputs for the same sizes: later ones are dropped first."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,14 @@ class _Argument:
 
 
 def trials(module: ModuleOp, function: func.FuncOp) -> Iterator[Inputs]:
-    """Yield arguments for a function; `TypeError` where it takes what no array is."""
+    """Yield arguments for a function; `TypeError` where an argument is no array."""
     finite = any(isinstance(op, ConvolutionOp) and _has_holes(op) for op in module.walk())
     for inputs in _drawn(module, function):
         yield replace(inputs, values=list(map(_finite, inputs.values))) if finite else inputs
 
 
 def _has_holes(op: ConvolutionOp) -> bool:
-    """Whether zeros stand between elements: what they give with NaN or infinity is left open."""
+    """Whether a convolution is dilated: the result of its zeros with NaN is unspecified."""
     return max(axes(op.lhs_dilation), default=1) > 1
 
 
@@ -115,7 +115,7 @@ def _drawn(module: ModuleOp, function: func.FuncOp) -> Iterator[Inputs]:
 
 
 def _own(module: ModuleOp) -> list[float]:
-    """Return numbers that stand in a program, at which it may decide: neither 0 nor 1."""
+    """Return the constants of a program except 0 and 1, near which comparisons may change."""
     found: dict[float, None] = {}
     for op in module.walk():
         value = {**op.properties, **op.attributes}.get("value")
@@ -153,7 +153,7 @@ def _arguments(function: func.FuncOp) -> list[_Argument]:
 
 
 def _sizes(module: ModuleOp, function: func.FuncOp, count: int) -> Iterator[tuple[int, ...]]:
-    """Yield what each `?` is in turn: together and apart, none, one, few, more than 64."""
+    """Yield values of each `?`: equal and different, zero, one, few, more than 64."""
     random = np.random.default_rng(count)
     checks, groups = _constraints(module, function, count)
     roots = sorted(set(groups))
@@ -187,7 +187,7 @@ def _sizes(module: ModuleOp, function: func.FuncOp, count: int) -> Iterator[tupl
 def _constraints(
     module: ModuleOp, function: func.FuncOp, count: int
 ) -> tuple[Sequence[Check], list[int]]:
-    """Return what must hold of the `?`, and for each the first that it must equal."""
+    """Return the constraints on the `?`, and for each the first one that it must equal."""
     checks: Sequence[Check] = read_checks(function)
     equal: list[tuple[int, int]] = []
     with suppress(CompileError, AssertionError, KeyError, ValueError):
@@ -241,14 +241,14 @@ def _numbers(
 
 @dataclass(frozen=True)
 class _Draw:
-    """Draws arguments of dtypes (None for an index) and shapes."""
+    """Draws arguments by dtypes (None for an index) and shapes."""
 
     random: np.random.Generator
     kinds: Sequence[DType | None]
     shapes: Sequence[tuple[int, ...]]
 
     def all(self, how: Callable[[int, DType, tuple[int, ...]], Any]) -> list[Array]:
-        """Return all arguments, ``how(number, dtype, shape)`` each."""
+        """Return all arguments, each from ``how(number, dtype, shape)``."""
         given = enumerate(zip(self.kinds, self.shapes, strict=True))
         return [self._one(how, number, kind, shape) for number, (kind, shape) in given]
 
@@ -259,18 +259,18 @@ class _Draw:
         return np.asarray(kind.round(values)).reshape(shape)
 
     def normal(self, number: int, kind: DType, shape: tuple[int, ...]) -> Any:
-        """Draw floats about one, integers below a hundred."""
+        """Draw floats around 1, integers below 100."""
         if kind.kind == "float":
             return self.random.standard_normal(shape)
         return self.random.integers(0, 2 if kind.kind == "bool" else 100, shape)
 
     def ties(self, number: int, kind: DType, shape: tuple[int, ...]) -> Any:
-        """Draw whole numbers so small that most occur twice."""
+        """Draw integers so small that most occur twice."""
         low = 0 if kind.kind in ("bool", "unsigned") else -2
         return self.random.integers(low, 2 if kind.kind == "bool" else 3, shape)
 
     def here_and_there(self, number: int, kind: DType, shape: tuple[int, ...]) -> Any:
-        """Draw as `normal` does, and one special value."""
+        """Draw as `normal` does, with one special value."""
         values = np.array(self.normal(number, kind, shape)).astype(kind.numpy)
         if values.size:
             special = self.random.choice(_special(kind, huge=False))
@@ -278,7 +278,7 @@ class _Draw:
         return values
 
     def own(self, numbers: Sequence[float], trial: int) -> Callable[..., Any]:
-        """Return what draws numbers of the program's own, those beside them, and others."""
+        """Return a function that draws constants of the program, their neighbours, and others."""
 
         def about(number: int, kind: DType, shape: tuple[int, ...]) -> Any:
             if kind.kind == "bool":
@@ -299,7 +299,7 @@ class _Draw:
         return about
 
     def pairs(self, trial: int, huge: bool) -> list[Array]:
-        """Return special values alone; after some trials each pair of them has met."""
+        """Return special values only; after some trials each pair of them has met."""
 
         def special(number: int, kind: DType, shape: tuple[int, ...]) -> Any:
             values, size = _special(kind, huge), int(np.prod(shape))
@@ -330,9 +330,9 @@ def _special(kind: DType, huge: bool) -> Array:
 
 
 def as_given(inputs: Inputs, function: func.FuncOp) -> list[Array]:
-    """Return copies of arguments, as the function takes them now: integers may have lost signs.
+    """Return copies of the arguments in the function's current types, which may be signless.
 
-    Buffers that the caller hands over are as they lie in memory.
+    Buffers of the caller have their layout in memory.
     """
     arguments = _arguments(function)
     plain = not any(ROLE in attributes_of(function, n) for n in range(len(function.args)))
