@@ -1,7 +1,7 @@
-"""From loops on buffers to text: print only, decide nothing.
+"""Print loops on buffers as text, without any decisions.
 
 `emit_c` prints a module as C, `PartedProgram` does so in parts, `opencl.emit_opencl`, loaded only
-where that is the target, as OpenCL C and a host schedule; `emit` is the table of rules, to which
+for that target, prints OpenCL C and a host schedule; `emit` is the table of rules, to which
 third parties add theirs.
 """
 
@@ -22,7 +22,7 @@ from stepwell.lowering.emit.parts import PartedProgram
 from stepwell.lowering.emit.writer import Writer, emit
 
 RULES = (arith, callbacks, conditions, dot_tiles, dots, functions, math, memref, scf, vector)
-"""The files whose rules fill the table."""
+"""The modules that register rules in the table."""
 
 __all__ = [
     "RULES",

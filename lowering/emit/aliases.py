@@ -1,7 +1,7 @@
-"""Which buffers may be one another, by views and by what loops carry.
+"""Alias analysis of buffers, through views and values carried by loops.
 
-Of modules that state their own addresses: what is the caller's, or constant, must not be written
-by way of a loop that carries it, and what a loop allocates must not outlive an iteration.
+For modules with their own addresses: a buffer of the caller, or a constant, must not be written
+through a loop that carries it, and a buffer allocated in a loop must not outlive an iteration.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stepwell.transforms.passes import fail
 
 
 class Aliases:
-    """Groups of buffers of one function, each of which may be any other of its group."""
+    """Sets of buffers of one function that may alias, as a union-find structure."""
 
     def __init__(self, region: Region) -> None:
         self._leader: dict[SSAValue, SSAValue] = {}
@@ -40,12 +40,12 @@ class Aliases:
         return value
 
     def spread(self, written: set[SSAValue], values: Sequence[SSAValue]) -> set[SSAValue]:
-        """Return those of ``values`` that are written if these are."""
+        """Return those of ``values`` that may alias a buffer in ``written``."""
         groups = {self._of(value) for value in written}
         return {value for value in values if self._of(value) in groups}
 
     def check_kept(self) -> None:
-        """Fail where a buffer that is allocated in a loop would leave it."""
+        """Fail where a buffer that is allocated in a loop would escape it."""
         for op, value in self._carrying:
             for each in self._allocated.get(self._of(value), ()):
                 if op is not each and op.is_ancestor(each):
@@ -54,7 +54,7 @@ class Aliases:
 
 
 def _carried(op: Operation) -> Iterator[Sequence[SSAValue]]:
-    """Yield values that are one, by turns."""
+    """Yield groups of values that are the same in some iteration."""
     if isinstance(op, scf.ForOp):
         last = op.body.block.last_op
         yielded = last.operands if last is not None else ()
@@ -72,7 +72,7 @@ def _carried(op: Operation) -> Iterator[Sequence[SSAValue]]:
 
 
 def buffers_of(region: Region) -> list[SSAValue]:
-    """Return every buffer that a region knows."""
+    """Return every buffer that is used in a region."""
     found: list[SSAValue] = []
     for block in region.blocks:
         found += [a for a in block.args if isinstance(a.type, MemRefType)]

@@ -1,4 +1,4 @@
-"""Public functions and their arguments, as the exported functions are made of them."""
+"""Public functions and their arguments, from which the exported functions are generated."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Argument:
     sha256: str = ""
     made: int | None = None
     into: int | None = None
-    """Of an output: the number of the input whose array it may be given."""
+    """For an output: the number of the input whose array it may share."""
 
     @property
     def title(self) -> str:
-        """What it is called in the description of the program."""
+        """Its name in the description of the program."""
         return self.resource or self.name
 
 

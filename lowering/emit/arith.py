@@ -1,8 +1,8 @@
-"""arith: what it says, defined for every input.
+"""arith: the ops with results defined for every input.
 
-Integers wrap; a division by zero is 0 and so is its remainder; the least integer divided by -1 is
-itself; a shift by the width or more gives 0 (or the sign); a float out of an integer's range
-becomes the nearest integer, NaN becomes 0.
+Integers wrap; a division by zero gives 0, with remainder 0; the smallest integer divided by -1 is
+itself; a shift by the width or more gives 0 (or the sign); a float outside an integer's range
+saturates, NaN becomes 0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from stepwell.transforms.passes import fail
 
 @emit(arith.ConstantOp)
 def _constant(w: Writer, op: arith.ConstantOp) -> None:
-    """Written where it is used, so that a loop's function knows it too."""
+    """A constant is written at its uses, so that an outlined loop need not capture it."""
     kind = w.kind(op.result)
     match op.value:
         case IntegerAttr(value=value) | FloatAttr(value=value):
@@ -72,7 +72,7 @@ def _float_infix(w: Writer, op: Any) -> None:
 
 
 def _is_only_added(op: Operation) -> bool:
-    """Whether an op is a product that is added to something once, or taken off it."""
+    """Whether the only use of a product is as a term of one sum or difference."""
     users = [use.operation for use in op.results[0].uses]
     return (
         isinstance(op, arith.MulfOp)
@@ -120,10 +120,10 @@ _FLOAT_TESTS: dict[int, Callable[[str, str], str]] = {
     6: lambda x, y: f"({x} < {y}) | ({x} > {y})",
     7: lambda x, y: f"({x} == {x}) & ({y} == {y})",
 }
-"""The ordered comparisons; number 15 - k (8 + ...) is true exactly where one of these is false."""
+"""The ordered predicates; predicate 15 - k (8 + ...) is the negation of k."""
 
 _NEGATED = {8: 6, 9: 5, 10: 4, 11: 3, 12: 2, 13: 1, 14: 7}
-"""ueq is not one, ugt not ole, uge not olt, ult not oge, ule not ogt, une not oeq, uno not ord."""
+"""Each unordered predicate negates an ordered one: ueq one, ugt ole, uge olt, ... uno ord."""
 
 
 @emit(arith.CmpfOp)
@@ -162,7 +162,7 @@ def _integer_infix(w: Writer, op: Any) -> None:
 
 
 def wrapping(s: Spelling, kind: Kind, x: str, sign: str, y: str) -> str:
-    """Return a sum or product that wraps; an index has room enough never to."""
+    """Return a sum or product that wraps; an index never overflows."""
     if kind.element == "index" and not kind.lanes:
         return f"{x} {sign} {y}"
     if not kind.lanes and kind.bits < 32:
@@ -186,7 +186,7 @@ def _bitwise(w: Writer, op: Any, sign: str) -> None:
 
 
 def as_mask(w: Writer, value: SSAValue, kind: Kind) -> str:
-    """Return a mask with lanes as wide as those of ``kind``."""
+    """Return a mask converted to the lane width of ``kind``."""
     mask = Kind(f"m{kind.bits}", kind.lanes)
     return w.spelling.convert(mask, w[value], w.kind(value))
 
@@ -222,7 +222,7 @@ def _shift(w: Writer, op: Any) -> None:
 
 
 def constant(value: SSAValue) -> Any:
-    """Return the number that a value always is, in every lane; None where that is not known."""
+    """Return the constant that every lane of a value equals; None if unknown."""
     from_op = value.owner
     if isinstance(from_op, arith.ConstantOp):
         match from_op.value:
@@ -245,7 +245,7 @@ def _is_broadcast(op: Any) -> bool:
 def _integer_choice(w: Writer, op: Any) -> None:
     kind = w.kind(op.result)
     name = INTEGER_CHOICE[type(op)]
-    if kind.is_bool:  # read as signed, a set i1 is -1
+    if kind.is_bool:  # as a signed i1, true is -1
         _bitwise(w, op, "|" if name in ("maxui", "minsi") else "&")
         return
     w.define(op.result, integer_extreme(w.spelling, name, kind, w[op.lhs], w[op.rhs]))
@@ -260,7 +260,7 @@ def _cmpi(w: Writer, op: arith.CmpiOp) -> None:
     signed = number < 6
     sign = _INTEGER_SIGNS[number if signed else number - 4]
     x, y = w[op.lhs], w[op.rhs]
-    if kind.is_mask:  # lanes are 0 and -1 already
+    if kind.is_mask:  # lanes are 0 and -1
         y = as_mask(w, op.rhs, kind)
         kind = kind.signed
     elif kind.is_bool and signed and number > 1:
@@ -276,7 +276,7 @@ def _compared(s: Spelling, kind: Kind, x: str, sign: str, y: str, signed: bool) 
 
 @emit(arith.SelectOp)
 def _select(w: Writer, op: arith.SelectOp) -> None:
-    """A scalar condition chooses whole vectors too."""
+    """A scalar condition may select whole vectors."""
     kind = w.kind(op.lhs)
     x, y = w[op.lhs], as_mask(w, op.rhs, kind) if kind.is_mask else w[op.rhs]
     if w.kind(op.cond).lanes:
@@ -287,7 +287,7 @@ def _select(w: Writer, op: arith.SelectOp) -> None:
 
 @emit(arith.AddUIExtendedOp)
 def _add_extended(w: Writer, op: arith.AddUIExtendedOp) -> None:
-    """The sum has overflown where it is less than a term."""
+    """The sum has overflowed if it is less than an operand."""
     kind = w.kind(op.sum)
     w.bind(op.sum, w.fresh(op.sum.name_hint, w.spelling.type(kind)))
     total = wrapping(w.spelling, kind, w[op.lhs], "+", w[op.rhs])
@@ -309,7 +309,7 @@ def _multiply_extended(w: Writer, op: Any) -> None:
 
 @emit(arith.IndexCastOp, arith.TruncIOp, arith.ExtSIOp)
 def _resize(w: Writer, op: Any) -> None:
-    """Signed integers extend by their sign; truncated ones keep their low bits."""
+    """Sign-extend integers; truncation keeps the low bits."""
     source, target = w.kind(op.input), w.kind(op.result)
     x = w[op.input]
     if target.is_bool and not source.is_bool:
@@ -372,7 +372,7 @@ def _from_float(w: Writer, op: Any) -> None:
 
 
 def _is_within(value: SSAValue, target: Kind, signed: bool) -> bool:
-    """Whether a float was moved into the range of an integer, and out of NaN, just before."""
+    """Whether the operand is clamped to the integer's range, which also removes NaN."""
     least = -(1 << target.bits - 1) if signed else 0
     most = (1 << target.bits - signed) - 1
     upper = value.owner
@@ -385,7 +385,7 @@ def _is_within(value: SSAValue, target: Kind, signed: bool) -> bool:
 
 @emit(arith.ExtFOp, arith.TruncFOp)
 def _float_to_float(w: Writer, op: Any) -> None:
-    """Between f64 and a narrow float by way of f32."""
+    """Convert between f64 and a narrow float through f32."""
     source, target, s = w.kind(op.input), w.kind(op.result), w.spelling
     x = w.widened(op.input)
     middle = source.of("f32") if source.element in NARROW else source

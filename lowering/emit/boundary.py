@@ -1,7 +1,7 @@
-"""What a public function must be for its caller and it to agree on every array's size.
+"""Check that a public function and its caller agree on the size of every array.
 
-Its arguments and the functions beside it (`@NAME.shapes`, `@NAME.arena`) come from text, which may
-say anything: of another element type than memory has, with gaps between rows, with two arenas.
+Its arguments and helper functions (`@NAME.shapes`, `@NAME.arena`) may come from text, which can
+be wrong: another element type than in memory, gaps between rows, two arenas.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stepwell.transforms.passes import fail
 
 
 def check_argument(op: func.FuncOp, number: int, type: MemRefType[Any], dtype: str) -> None:
-    """Refuse an argument whose arrays would be smaller than what is read from it."""
+    """Fail if an argument's arrays would be smaller than the memory accessed through it."""
     element = element_name(type.element_type)
     where = f"argument {number} of @{op.sym_name.data}"
     if element is None or not _fits(dtype, element):
@@ -40,7 +40,7 @@ def check_argument(op: func.FuncOp, number: int, type: MemRefType[Any], dtype: s
 
 
 def _fits(dtype: str, element: str) -> bool:
-    """Whether NumPy's arrays of a dtype have such elements."""
+    """Whether NumPy's arrays of a dtype have these elements."""
     if DTYPES[dtype].kind in ("float", "bool"):
         return dtype == element
     signless = element if element[0] == "i" and element != "index" else ""
@@ -52,7 +52,7 @@ def _is_zero(offset: Any) -> bool:
 
 
 def check_arenas(op: func.FuncOp, types: Sequence[MemRefType[Any]]) -> None:
-    """Refuse more than one arena, and one that is no row of bytes."""
+    """Fail if there are several arenas, or one that is not a row of bytes."""
     if len(types) > 1:
         fail(op, f"@{op.sym_name.data} has {len(types)} arenas, but is given one")
     for type in types:
@@ -63,9 +63,9 @@ def check_arenas(op: func.FuncOp, types: Sequence[MemRefType[Any]]) -> None:
 def check_beside(
     op: func.FuncOp, beside: func.FuncOp | None, unknown: int, results: int | None
 ) -> None:
-    """Refuse a function of sizes that takes or gives other numbers, or does more than compute.
+    """Fail if a function of sizes has other numbers of arguments or results, or side effects.
 
-    unknown : how many sizes it is given; ``results`` : how many it gives, None where it may be any
+    unknown : the number of sizes it takes; ``results`` : the number it returns, None for any
     """
     if beside is None:
         return
@@ -86,7 +86,7 @@ def check_beside(
 
 
 def _reached(function: func.FuncOp, seen: set[str]) -> Iterator[Operation]:
-    """Yield every op that a call of a function may run."""
+    """Yield every op that a call of a function may execute."""
     if not function.body.blocks:
         fail(function, f"@{function.sym_name.data} has no body")
     for op in function.body.walk():

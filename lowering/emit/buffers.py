@@ -11,18 +11,18 @@ _DIGITS = frozenset("-0123456789")
 
 @dataclass(frozen=True)
 class Buffer:
-    """``pointer`` points at the first element; sizes and strides may stand next to any operator."""
+    """``pointer`` is that of the first element; sizes and strides are operands of any operator."""
 
     pointer: str
     element: str
     sizes: tuple[str, ...]
     strides: tuple[str, ...]
     space: str = ""
-    """Where it lies, for languages that say so in the pointer's type (``__global ``)."""
+    """Its address space, for languages where the pointer's type has one (``__global ``)."""
     writable: bool = True
 
     def at(self, indices: Sequence[str], further: int = 0) -> str:
-        """Return the element that ``indices`` name, or one so many elements behind it."""
+        """Return the element at ``indices``, or the one ``further`` elements behind it."""
         return f"{self.pointer}[{offset(zip(indices, self.strides, strict=True), further)}]"
 
     @property
@@ -32,12 +32,12 @@ class Buffer:
 
     @property
     def gapless(self) -> int:
-        """How many of the last axes are known to be row-major without gaps."""
+        """The number of trailing axes that are known to be row-major without gaps."""
         pairs = zip(reversed(self.strides), reversed(row_major(self.sizes)), strict=True)
         return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     def inside(self, indices: Sequence[str]) -> Buffer:
-        """Return what the first axes' ``indices`` name, as a buffer with the axes that are left."""
+        """Return the sub-buffer at ``indices`` of the first axes, with the remaining axes."""
         n = len(indices)
         start = offset(zip(indices, self.strides[:n], strict=True))
         pointer = self.pointer if start == "0" else f"({self.pointer} + {start})"
@@ -50,7 +50,7 @@ def number(text: str) -> int | None:
 
 
 def plus(x: str, y: str) -> str:
-    """Return a sum, folded where it can be."""
+    """Return a sum, folded if possible."""
     a, b = number(x), number(y)
     if a is not None and b is not None:
         return str(a + b)
@@ -58,7 +58,7 @@ def plus(x: str, y: str) -> str:
 
 
 def times(x: str, y: str) -> str:
-    """Return a product that may stand next to any operator, folded where it can be."""
+    """Return a product that may be an operand of any operator, folded if possible."""
     a, b = number(x), number(y)
     if a is not None and b is not None:
         return str(a * b)
@@ -76,7 +76,7 @@ def product(factors: Iterable[str]) -> str:
 
 
 def offset(terms: Iterable[tuple[str, str]], constant: int = 0) -> str:
-    """Return the sum of index times stride, and of a constant."""
+    """Return the sum of index times stride, plus a constant."""
     total = ""
     for index, stride in terms:
         term = times(index, stride)

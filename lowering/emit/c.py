@@ -3,9 +3,9 @@
 Before:  kernels, host functions and private functions on buffers (docs/floors/loops.md)
 After:   a `CText`: source, header and signature
 
-Every statement ends in a comment that names the source lines it came from. A kernel is a function;
-each of its parallel loops is another, called through the runtime with the values it captures. A
-public function `NAME` is exported as `stepwell_NAME` with the interface of docs/floors/c.md.
+Every statement ends in a comment that names its source lines. A kernel is a function; each of its
+parallel loops is another, called through the runtime with the values it captures. A public function
+`NAME` is exported as `stepwell_NAME` with the interface of docs/floors/c.md.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class CUnit(Unit):
         return self.unit(about, [*texts, *exports])
 
     def unit(self, about: str, texts: Sequence[str]) -> str:
-        """Return ``texts`` below what every translation unit begins with."""
+        """Return ``texts`` after the preamble of a translation unit."""
         for name in ("int64", "int32"):
             self.spelling.type(Kind(f"i{name[3:]}"))
         types = "\n".join(self.spelling.prelude.types.values())
@@ -82,7 +82,7 @@ class CWriter(FunctionWriter):
     bodies: int = 0
 
     def parallel(self, op: scf.ParallelOp) -> None:
-        """Hand the first loop to the runtime as a function; what it captures goes in a struct."""
+        """Pass the first loop to the runtime as a function; its captured values are in a struct."""
         if not self.threads:
             self.serial(op)
             return
@@ -109,13 +109,13 @@ class CWriter(FunctionWriter):
         self._launch(function, captured, _trips(low, self[op.upperBound[0]], step), chunk)
 
     def leave(self, op: Operation) -> None:
-        """See to it that others find what was written past the caches."""
+        """Write a fence after non-temporal stores."""
         if self.streamed:
             self.line(self.spelling.fence())
         super().leave(op)
 
     def concurrent(self, op: kernel.ConcurrentOp) -> None:
-        """Hand the branches to the runtime as one function that is told which of them to run."""
+        """Pass the branches to the runtime as one function, whose argument selects a branch."""
         function = self.unit.unique(f"{self.name}_branches{self.bodies or ''}")
         self.bodies += 1
         outer, known = self.lines, {**self.declared, RUNTIME: "const struct sw_runtime *"}
@@ -134,7 +134,7 @@ class CWriter(FunctionWriter):
         self._launch(function, captured, str(len(op.branches)), "1")
 
     def _body(self, op: scf.ParallelOp, low: str, step: str) -> str:
-        """Write what one iteration does; return the name that counts iterations."""
+        """Write the body of one iteration; return the name of the iteration counter."""
         index = op.body.block.args[0]
         if (low, step) == ("0", "1"):
             self.declare(index)
@@ -149,7 +149,7 @@ class CWriter(FunctionWriter):
     def _outlined(
         self, function: str, captured: dict[str, str], counter: str, body: list[Line]
     ) -> str:
-        """Return a struct for what a loop captures and the loop as a function."""
+        """Return a struct of a loop's captured values, and the loop as a function."""
         taken = "void *context, int64_t begin, int64_t end"
         before = f"{self.spelling.scalar_code}static" if self.scalar else "static"
         alone = "restrict " if self.scalar and self.alone else ""
@@ -183,11 +183,11 @@ class CWriter(FunctionWriter):
             self.line(f"if ({self.spelling.faulted()}) {self.bail()}")
 
     def copy(self, source: Buffer, target: Buffer, count: str) -> None:
-        """Leave it to the C library."""
+        """Call the C library."""
         size = Kind(target.element).bits // 8
         known = number(count)
         bytes = str(known * size) if known is not None else f"{count} * {size}"
-        move = "memcpy" if self.guards is None else "memmove"  # nothing says that they are apart
+        move = "memcpy" if self.guards is None else "memmove"  # they may overlap
         self.line(f"__builtin_{move}({target.pointer}, {source.pointer}, {bytes});")
 
 
@@ -196,7 +196,7 @@ def _declared(type: str, name: str) -> str:
 
 
 def _trips(low: str, high: str, step: str) -> str:
-    """Return how often a loop runs; not positive where it does not."""
+    """Return the trip count of a loop; not positive if it does not run."""
     a, b, c = number(low), number(high), number(step)
     if a is not None and b is not None and c is not None:
         return str(max(0, -((a - b) // c)))
@@ -207,13 +207,13 @@ def _trips(low: str, high: str, step: str) -> str:
 def emit_c(module: ModuleOp, name: str = "main") -> CText:
     """Return the C text of a module on the loops floor.
 
-    name : of the public function to export; the others are exported too
+    name : the public function to export; the others are exported too
     """
     return finished(CUnit(module, CSpelling(), CWriter), name)[0]
 
 
 def finished(unit: CUnit, name: str) -> tuple[CText, list[str]]:
-    """Write what of a unit is not written yet; return the program and what it exports."""
+    """Write the rest of a unit; return the program and its exported functions."""
     found = entries(unit.module)
     exports = [
         text

@@ -1,7 +1,7 @@
-"""C, with the vector extensions of gcc and clang: no includes, nothing but what the compilers know.
+"""C with the vector extensions of gcc and clang: no includes, only compiler builtins.
 
-Vectors of truth values are vectors of integers, all bits set or none, as wide as what was
-compared; gcc and clang turn comparison, and/andnot and blend of these into mask registers where
+Vectors of booleans are vectors of integers, all bits set or none, as wide as the compared
+elements; gcc and clang use mask registers for comparison, and/andnot and blend of these where
 the machine has them.
 """
 
@@ -43,16 +43,16 @@ _FMA = {
     "f32x4": ("__FMA__", "vfmaddps(x, y, z)"),
     "f64x2": ("__FMA__", "vfmaddpd(x, y, z)"),
 }
-"""Fused multiply-add of whole vectors: gcc makes sixteen calls of a loop over lanes."""
+"""Fused multiply-add of vectors: gcc makes sixteen calls of a loop over lanes."""
 
 _ROUND = {"floor": 9, "ceil": 10, "trunc": 11, "rint": 8}
 """Rounding modes of x86 (with exceptions suppressed)."""
 
 _WHOLE = frozenset({*_ROUND, "sqrt", "fma"})
-"""Functions computed on whole vectors, where the compiler can be told to."""
+"""Functions with whole-vector builtins in some compilers."""
 
 _BUILTIN = frozenset({"floor", "ceil", "trunc", "rint", "sqrt", "fabs", "copysign", "fma"})
-"""Functions the compilers write inline; the others are declared and called."""
+"""Functions that the compilers inline; the others are declared and called."""
 
 
 class CSpelling(Spelling):
@@ -64,7 +64,7 @@ class CSpelling(Spelling):
     scalar_code: ClassVar[str] = (
         '__attribute__((optimize("O3", "no-tree-slp-vectorize", "vect-cost-model=dynamic")))\n'
     )
-    """gcc does not make vectors of straight code: the next iteration would wait for its stores."""
+    """Disables gcc's SLP vectorizer: the next iteration would wait for its stores."""
 
     def type(self, kind: Kind) -> str:
         """Return a C type; vectors are named like ``f32x16``."""
@@ -94,7 +94,7 @@ class CSpelling(Spelling):
         return f"__builtin_inf{suffix}()" if infinite else f'__builtin_nan{suffix}("")'
 
     def splat(self, kind: Kind, x: str) -> str:
-        """Broadcast: gcc and clang make one instruction of ``x - (f32x16){0}``, which is exact."""
+        """Broadcast: gcc and clang emit one instruction for ``x - (f32x16){0}``, which is exact."""
         name, vector = self.type(kind), self.type(kind)
         scalar = Kind(vector.partition("x")[0])
         self.helper(f"sw_splat_{name}", kind, [(scalar, "x")], [f"return x - ({vector}){{0}};"])
@@ -105,12 +105,12 @@ class CSpelling(Spelling):
         return f"#pragma GCC unroll {times}"
 
     def side_by_side(self, sums: Sequence[tuple[str, str]]) -> Sequence[str]:
-        """Use OpenMP's words, of which compilers take these without its library."""
+        """Use OpenMP's simd pragma, which compilers accept without its library."""
         added = "".join(f" reduction({operator}:{name})" for operator, name in sums)
         return (f"#pragma omp simd{added}",)
 
     def independent(self) -> str:
-        """Use what either compiler has."""
+        """Use the pragma of either compiler."""
         self.prelude.types["SW_INDEPENDENT"] = (
             "#if defined(__clang__)\n"
             '#define SW_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")\n'
@@ -121,7 +121,7 @@ class CSpelling(Spelling):
         return "SW_INDEPENDENT"
 
     def held(self, kind: Kind, x: str) -> str:
-        """Say that ``x`` may change here: gcc else reads memory again for each of a few uses."""
+        """Hide the value of ``x`` by an empty asm: gcc would reload it at each of a few uses."""
         condition = _REGISTERS.get(kind.bits * kind.lanes)
         if condition is None:
             return x
@@ -137,35 +137,35 @@ class CSpelling(Spelling):
         return f"{self.helper(name, kind, [(kind, 'x')], [*rows, '#endif', 'return x;'])}({x})"
 
     def pinned(self, kind: Kind, x: str) -> str:
-        """Say that ``x`` may change here, so that nothing from before tells what it is."""
+        """Hide the value of ``x`` by an empty asm, so that no earlier fact about it is used."""
         rows = ['__asm__("" : "+r"(x));', "return x;"]
         return f"{self.helper(f'sw_pinned_{kind}', kind, [(kind, 'x')], rows)}({x})"
 
     def noting(self) -> tuple[str, Sequence[str]]:
-        """Whatever thread is the first."""
+        """The first thread to fail records its guard, by a compare-and-swap."""
         head = "__attribute__((cold, noinline, unused)) static void sw_fault(struct sw_fault"
         swap = "__atomic_compare_exchange_n(&fault->number, &none, number, 0, "
         swap += "__ATOMIC_RELAXED, __ATOMIC_RELAXED)"
         return head, (f"{self.type(Kind('i32'))} none = 0;", f"if (!{swap}) return;")
 
     def faulted(self) -> str:
-        """Look, whatever others are noting."""
+        """Read the number atomically, as other threads may write it."""
         return f"__atomic_load_n(&{FAULT}->number, __ATOMIC_RELAXED)"
 
     def address(self, pointer: str) -> str:
-        """Cast."""
+        """Cast the pointer to an integer."""
         return f"(__UINTPTR_TYPE__){pointer}"
 
     def prefetch(self, address: str) -> str:
-        """Ask for it to be read soon, and to be in the second cache then."""
+        """Prefetch for reading, into the second-level cache."""
         return f"__builtin_prefetch({address}, 0, 2);"
 
     def lanes_of(self, kind: Kind, lanes: Sequence[str]) -> str:
-        """Spell a compound literal."""
+        """Return a compound literal."""
         return f"({self.type(kind)}){{{', '.join(lanes)}}}"
 
     def bits(self, to: Kind, x: str, source: Kind) -> str:
-        """Cast vectors; scalars of one family too, others by copying their bytes."""
+        """Cast vectors, and scalars of one family; copy the bytes of others."""
         target, origin = self.type(to), self.type(source)
         if target == origin:
             return x
@@ -177,7 +177,7 @@ class CSpelling(Spelling):
         return f"{self.helper(name, to, [(source, 'x')], body)}({x})"
 
     def convert(self, to: Kind, x: str, source: Kind) -> str:
-        """Cast scalars; convert vectors lane by lane in one expression."""
+        """Cast scalars; convert vectors by one expression over all lanes."""
         target = self.type(to)
         if target == self.type(source):
             return x
@@ -188,11 +188,11 @@ class CSpelling(Spelling):
             body = [*rows, f"return __builtin_convertvector(x, {target});", "#endif"]
             return f"{self.helper(f'sw_{to}_from_{source}', to, [(source, 'x')], body)}({x})"
         if to.lanes and source.bits == 8 and to.bits >= 32:
-            x = self.held(source, x)  # gcc else reads bytes from memory one by one
+            x = self.held(source, x)  # otherwise gcc reloads the bytes one by one
         return f"__builtin_convertvector({x}, {target})" if to.lanes else f"(({target}){x})"
 
     def compared(self, kind: Kind, comparison: str) -> str:
-        """Name the type of a vector comparison: compilers differ in the one they give it."""
+        """Cast a vector comparison to its mask type: compilers differ in its type."""
         return f"(({self.type(kind.mask)})({comparison}))" if kind.lanes else f"({comparison})"
 
     def select(self, kind: Kind, mask: str, yes: str, no: str) -> str:
@@ -207,7 +207,7 @@ class CSpelling(Spelling):
         return f"{name}({mask}, {yes}, {no})"
 
     def lane(self, kind: Kind, x: str, number: str) -> str:
-        """Subscript."""
+        """Use a subscript."""
         return f"{x}[{number}]"
 
     def set_lane(self, kind: Kind, x: str, number: str, value: str) -> str:
@@ -215,15 +215,15 @@ class CSpelling(Spelling):
         return f"{x}[{number}] = {value};"
 
     def load(self, kind: Kind, address: str, space: str = "") -> str:
-        """Read through a type that may be unaligned and alias anything."""
+        """Load through a type that may be unaligned and alias anything."""
         return f"*(const {self.type(kind)}_u *){address}"
 
     def store(self, kind: Kind, address: str, x: str, space: str = "") -> str:
-        """Write through the same type."""
+        """Store through the same type."""
         return f"*({self.type(kind)}_u *){address} = {x};"
 
     def stream(self, kind: Kind, address: str, x: str, space: str = "") -> str:
-        """Write whole aligned vectors by instructions of their own; test where they begin."""
+        """Use non-temporal stores for aligned vectors; test the alignment at run time."""
         type = self.type(kind)
         if not (rows := streaming(kind, type)):
             return self.store(kind, address, x)
@@ -232,7 +232,7 @@ class CSpelling(Spelling):
         return f"{name}({address}, {x});"
 
     def fence(self) -> str:
-        """Wait for what was written so: a release orders only ordinary stores on x86."""
+        """Use a store fence: on x86 a release does not order non-temporal stores."""
         rows = ["#if defined(__SSE__)", "__builtin_ia32_sfence();", "#endif"]
         return f"{self.helper('sw_fence', None, [], rows)}();"
 
@@ -242,7 +242,7 @@ class CSpelling(Spelling):
         return f"__builtin_shufflevector({x}, {y}, {', '.join(map(str, lanes))})"
 
     def permuted(self, table: Kind, which: Kind, x: str, y: str) -> list[str]:
-        """Use gcc's builtin, which asks for as many numbers as there are lanes, just as wide."""
+        """Use gcc's builtin, whose indices must have the number and width of the lanes."""
         if (table.lanes, table.bits) != (which.lanes, which.bits):
             return []
         condition = "#if defined(__GNUC__) && !defined(__clang__)"
@@ -265,7 +265,7 @@ class CSpelling(Spelling):
         ]
 
     def function(self, name: str, kind: Kind, operands: Sequence[str]) -> str:
-        """Call the C library, lane by lane where nothing better is known."""
+        """Call the C library, lane by lane if there is no vector version."""
         if kind.lanes:
             return self._vector_function(name, kind, operands)
         suffix = "f" if kind.element == "f32" else ""
@@ -290,7 +290,7 @@ class CSpelling(Spelling):
         return f"{helper}({', '.join(operands)})"
 
     def bit_count(self, what: str, kind: Kind) -> list[str]:
-        """Use the compiler's own counts, which leave zero undefined."""
+        """Use the compiler's builtins, which are undefined for zero."""
         unsigned = f"({self.type(kind.unsigned)})x"
         if what == "ones":
             return [f"return __builtin_popcountll({unsigned});"]
@@ -299,7 +299,7 @@ class CSpelling(Spelling):
         return [f"return x == 0 ? {kind.bits} : {count}({unsigned}){less};"]
 
     def masked_load(self, kind: Kind, mask: Kind, pointer: str) -> str:
-        """Read lane by lane."""
+        """Load lane by lane."""
         body = [
             f"for (int k = 0; k < {kind.lanes}; k++) if (m[k]) y[k] = p[k];",
             "return y;",
@@ -308,7 +308,7 @@ class CSpelling(Spelling):
         return self.helper(f"sw_load_{kind}_{mask}", kind, parameters, body)
 
     def masked_store(self, kind: Kind, mask: Kind, pointer: str) -> str:
-        """Write lane by lane."""
+        """Store lane by lane."""
         body = [f"for (int k = 0; k < {kind.lanes}; k++) if (m[k]) p[k] = x[k];"]
         parameters = [(pointer, "p"), (mask, "m"), (kind, "x")]
         return self.helper(f"sw_store_{kind}_{mask}", None, parameters, body)
@@ -321,7 +321,7 @@ class CSpelling(Spelling):
         return f"(int64_t)((unsigned __int128)({wide})x * ({wide})y >> 64)"
 
     def half_conversion(self, kind: Kind, widening: bool) -> list[str]:
-        """Use AVX-512 or F16C for vectors of their width; the program's own rounding is kept."""
+        """Use AVX-512 or F16C for vectors of their width; the rounding is the same."""
         if kind.lanes == 16:
             condition, size, mask = "defined(__AVX512F__)", "512_mask", ", (ZERO){0}, -1"
         elif kind.lanes == 8:
@@ -353,7 +353,7 @@ class CSpelling(Spelling):
         return instruction(name, kind)
 
     def fma(self, kind: Kind, x: str, y: str, z: str) -> str:
-        """Fuse in one instruction where the machine has it."""
+        """Use one fused instruction where the machine has it."""
         return self.function("fma", kind, (x, y, z))
 
 
@@ -365,13 +365,13 @@ _REGISTERS = {
     128: [_AVX512, ("defined(__SSE2__)", "x"), ("defined(__aarch64__)", "w")],
     64: [("defined(__SSE2__) && defined(__x86_64__)", "x"), ("defined(__aarch64__)", "w")],
 }
-"""For vectors of so many bits, where they are registers and the letter of these in asm."""
+"""By vector length in bits: the machines with such registers, and their asm constraints."""
 
 
 def _middle(to: Kind, source: Kind) -> Kind | None:
-    """Return by way of what gcc converts whole vectors, where it would take lane by lane.
+    """Return the intermediate kind of a conversion that gcc else does lane by lane, or None.
 
-    Small integers become floats, and floats small integers, through i32, which has all of them.
+    Small integers and floats are converted through i32, which holds all of the integers.
     """
     whole, real = (source, to) if to.element[0] == "f" else (to, source)
     small = whole.element[0] != "f" and whole.bits < 32
@@ -379,7 +379,7 @@ def _middle(to: Kind, source: Kind) -> Kind | None:
 
 
 def _fast_paths(name: str, kind: Kind) -> list[str]:
-    """Return whole-vector ways to compute ``name``, under the conditions they ask for."""
+    """Return preprocessor branches that compute ``name`` on whole vectors."""
     if name not in _WHOLE:
         return []
     arguments = "x, y, z" if name == "fma" else "x"

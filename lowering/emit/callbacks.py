@@ -1,4 +1,4 @@
-"""kernel.callback: a call of the process that loaded the program, through a pointer it has set.
+"""kernel.callback: a call of the host process, through a function pointer that it has set.
 
 {
   void *const given[] = {x, y};
@@ -40,7 +40,7 @@ def _callback(w: Writer, op: kernel.CallbackOp) -> None:
 
 
 def _literal(name: str) -> str:
-    """Spell a name as a string of C, whatever letters it has."""
+    """Return a name as a C string literal, whatever characters it has."""
     plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.<>#: "
     return "".join(
         letter if letter in plain else "".join(f"\\{byte:03o}" for byte in letter.encode())

@@ -1,8 +1,8 @@
-"""Values that one part of a kernel computes and another uses, passed through memory.
+"""Pass values from one part of a kernel to another through memory.
 
 Before:  a number computed by serial code of a kernel, used in another of its parts
 After:   the number is stored in a buffer of one element and loaded from it wherever it is used
-Afterwards: parts have only buffers, and what may be computed anew in each, in common
+Afterwards: parts share only buffers, and values that each can recompute
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def pass_through_memory(block: Block, groups: Sequence[Sequence[Operation]]) -> 
 
 
 def _leaves(value: SSAValue, block: Block, group: Sequence[Operation]) -> bool:
-    """Whether anything outside the part uses a value."""
+    """Whether an op outside the part uses a value."""
     return any(block.find_ancestor_op_in_block(use.operation) not in group for use in value.uses)
 
 

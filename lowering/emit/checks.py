@@ -1,4 +1,4 @@
-"""Checks of sizes as C, in which no number wraps around.
+"""Checks of sizes in C, with arithmetic that detects overflow.
 
 int32_t stepwell_main_checks(const int64_t *dims) {
   int64_t t0;
@@ -54,10 +54,10 @@ class _Checks:
 
     def __init__(self, comment: str) -> None:
         self.comment = comment
-        """Ends every statement: its source lines."""
+        """The comment at the end of every statement: its source lines."""
         self.rows: list[str] = []
         self.number = 0
-        """Of the check being written."""
+        """The number of the check being written."""
         self._known: dict[str, str] = {}
 
     def write(self, statement: str) -> None:
@@ -65,7 +65,7 @@ class _Checks:
         self.rows.append(f"  {statement}{self.comment}")
 
     def value(self, tree: Tree) -> str:
-        """Return a name or number of C for what ``tree`` is."""
+        """Return a C variable or literal with the value of ``tree``."""
         if isinstance(tree, str):
             return f"dims[{int(tree[1:])}]"
         if not isinstance(tree, list | tuple):

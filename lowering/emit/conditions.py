@@ -1,4 +1,4 @@
-"""kernel.check: a comparison, and the end of the call where it fails, as with guards.
+"""kernel.check: a comparison that ends the call if it fails, as guards do.
 
 if (!ok) { sw_fault(fault, 1048576, i, 0); return; }  // lookup.py:12
 """

@@ -1,8 +1,8 @@
-"""Kernels as OpenCL C.
+"""Print kernels as OpenCL C.
 
 A kernel's body alternates parallel loops and serial code; each becomes a `__kernel` of its own,
-one work item for each iteration, or one in all. Index arithmetic at the top of a body is repeated
-in every part that needs it; buffers allocated there are scratch memory of the device.
+with one work-item per iteration, or a single one. Index arithmetic at the top of a body is repeated
+in every part that uses it; buffers allocated there are scratch memory of the device.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from stepwell.transforms.passes import fail
 GLOBAL = "__global "
 LOCAL = "__local "
 COPYING = 64
-"""Lanes of a group that copies a row: two that go in step, for short rows leave others idle."""
+"""Work-items in a group that copies a row: two subgroups; more would idle on short rows."""
 SHORT = 16
-"""Elements of a row that is too short for a group."""
+"""The number of elements below which a row is too short for a group."""
 LANE = "(long)get_local_id(0)"
 LANE_LOOP = "kernel.lane"
 BARRIER = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
 _ALLOCATIONS = (memref.AllocOp, memref.AllocaOp)
 _ELSEWHERE = (*_ALLOCATIONS, memref.DeallocOp, kernel.ReturnOp)
-"""What the host does, or the end of a kernel does."""
+"""Ops that the host executes, and the terminator of a kernel."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One `__kernel`: what it takes, and the parallel loop it is, if it is one."""
+    """One `__kernel`: its parameters, and its parallel loop, if it has one."""
 
     name: str
     parameters: tuple[Parameter, ...]
     loop: scf.ParallelOp | None = None
     lanes: int = 0
-    """How many work-items a group has, where an iteration of the loop is a group."""
+    """The number of work-items in a group, if an iteration of the loop is a group."""
 
 
 @dataclass
@@ -60,7 +60,7 @@ class OpenCLWriter(FunctionWriter):
     contracts: ClassVar[bool] = True
 
     def kind(self, value: SSAValue) -> Kind:
-        """Return the kind of a value, refusing vectors OpenCL has not."""
+        """Return the kind of a value; fail for vectors that OpenCL lacks."""
         kind = super().kind(value)
         if kind.lanes not in LANES:
             owner = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
@@ -69,7 +69,7 @@ class OpenCLWriter(FunctionWriter):
         return kind
 
     def parallel(self, op: scf.ParallelOp) -> None:
-        """Have each lane of a group run its iteration, and wait for the others after it."""
+        """Run one iteration in each work-item of a group, then a barrier."""
         if LANE_LOOP not in op.attributes:
             self.serial(op)
             return
@@ -90,7 +90,7 @@ class OpenCLWriter(FunctionWriter):
             self.line(BARRIER)
 
     def array(self, value: SSAValue, element: str, count: int) -> tuple[str, str]:
-        """Declare memory of a work-item, or of its group."""
+        """Declare private memory of a work-item, or local memory of its group."""
         space = _space(value)
         if not space:
             return super().array(value, element, count)
@@ -104,21 +104,21 @@ class OpenCLWriter(FunctionWriter):
         return name, ""
 
     def strides_of(self, value: SSAValue, strides: tuple[str, ...]) -> tuple[str, ...]:
-        """What each lane has of its own has no room for the others."""
+        """A private buffer has no room for the other work-items, so their axis has stride 0."""
         return ("0", *strides[1:]) if _space(value) == "lanes" else strides
 
 
 @dataclass
 class OpenCLUnit(Unit):
-    """The text of a program of OpenCL C."""
+    """The text of an OpenCL C program."""
 
     parts: dict[str, list[Part]] = field(default_factory=dict[str, list[Part]])
     fault_space: ClassVar[str] = GLOBAL
     repeated: set[Operation] = field(default_factory=set[Operation])
-    """Loads of what one part of a kernel hands to others."""
+    """Loads of values that one part of a kernel passes to others."""
 
     def parts_of(self, op: kernel.FuncOp) -> list[Part]:
-        """Return the parts of a kernel, writing them first if need be."""
+        """Return the parts of a kernel, after writing them if necessary."""
         symbol = op.sym_name.data
         if symbol not in self.parts:
             self.repeated |= pass_through_memory(op.body.block, _groups(op.body.block))
@@ -173,7 +173,7 @@ class OpenCLUnit(Unit):
         wanted: Sequence[Parameter],
         loop: scf.ParallelOp | None,
     ) -> Part:
-        """Add the function around what has been written: buffers come with bytes to skip."""
+        """Add the function around the lines written: each buffer has an offset in bytes."""
         lines = pruned(w.lines)
         used = words(lines)
         fault = Parameter(FAULT, self.fault_type, part="fault")
@@ -204,8 +204,8 @@ class OpenCLUnit(Unit):
     def copying(self, op: memref.CopyOp) -> Part:
         """Return a kernel that copies between strided buffers, one group for each row.
 
-        Its lanes, however many there are, have neighbouring elements. A row is short where the last
-        axis is: then it is of the last two.
+        Its work-items copy adjacent elements. If the last axis is short, a row is of the last two
+        axes.
         """
         name = self.name("kernel", "copy")
         w = self.writer(name)
@@ -223,7 +223,7 @@ class OpenCLUnit(Unit):
         return replace(self._finish(w, name, op, wanted, None), lanes=COPYING)
 
     def _counted(self, w: FunctionWriter, place: str, sizes: Sequence[str]) -> list[str]:
-        """Take a place in a row of all elements apart into indices."""
+        """Split the linear index of an element into indices."""
         found: list[str] = []
         for axis in reversed(range(len(sizes))):
             name = w.fresh("i", "long")
@@ -246,7 +246,7 @@ class OpenCLUnit(Unit):
 
 
 def lanes_of(op: Operation) -> int:
-    """Return how many lanes an iteration of a loop has; 0 where that is no group."""
+    """Return the number of work-items per iteration of a loop; 0 if it is no group."""
     found = op.attributes.get("kernel.lanes")
     return found.value.data if isinstance(found, IntegerAttr) else 0
 
@@ -258,21 +258,21 @@ def _space(value: SSAValue) -> str:
 
 
 def row_axes(buffer: SSAValue) -> int:
-    """Return how many axes of a buffer a group copies, of those that there are."""
+    """Return how many trailing axes of a buffer a group copies."""
     assert isinstance(buffer.type, MemRefType)
     shape = buffer.type.get_shape()
     return min(len(shape), 2 if shape and 0 <= shape[-1] < SHORT else 1)
 
 
 def work_item(w: FunctionWriter, index: SSAValue, low: str, step: str) -> None:
-    """Let ``index`` be what the number of the work item stands for."""
+    """Compute ``index`` from the number of the work-item."""
     number = "(long)get_global_id(0)"
     scaled = number if step == "1" else f"{number} * {step}"
     w.define(index, scaled if low == "0" else f"{low} + {scaled}", INDEX)
 
 
 def scratch(op: kernel.FuncOp) -> list[SSAValue]:
-    """Return the buffers a kernel allocates for all of its parts."""
+    """Return the buffers that a kernel allocates for all of its parts."""
     return [each.memref for each in op.body.block.ops if isinstance(each, _ALLOCATIONS)]
 
 
@@ -287,7 +287,7 @@ def _groups(block: Block, repeated: Container[Operation] = ()) -> list[list[Oper
     """Return the parallel loops of a kernel's body, and the runs of serial ops between them."""
     groups: list[list[Operation]] = []
     serial: list[Operation] = []
-    computed: set[SSAValue] = set()  # by serial code, and so not to be computed anew
+    computed: set[SSAValue] = set()  # by serial code, which is not repeated
     for op in block.ops:
         if isinstance(op, scf.ParallelOp):
             groups += [serial] if serial else []
@@ -302,7 +302,7 @@ def _groups(block: Block, repeated: Container[Operation] = ()) -> list[list[Oper
 
 
 def _require(op: Operation, known: set[SSAValue]) -> None:
-    """Check that no part uses what another has computed."""
+    """Check that no part uses a value computed by another."""
     inside = {r for each in op.walk() for r in each.results}
     inside |= {a for each in op.walk() for region in each.regions for a in region.block.args}
     for each in op.walk():

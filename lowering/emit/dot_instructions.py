@@ -1,6 +1,6 @@
-"""How C spells the instructions of `stepwell.core.dot_instructions`, as bodies of functions.
+"""The instructions of `stepwell.core.dot_instructions` in C, as function bodies.
 
-What gcc has no builtin for in every version, and clang not under one name, is written in assembly.
+An instruction without a builtin in every gcc, or with another name in clang, is inline assembly.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PAIRS = {
     8: ("__AVX2__", "pmaddwd256(X, Y)"),
     4: ("__SSE2__", "pmaddwd128(X, Y)"),
 }
-"""For so many words: where pairs of shorts can be multiplied and added, and by what."""
+"""For a number of words: the macro and the instruction to multiply and add pairs of shorts."""
 
 
 def dots(x: str, y: str, kind: Kind, type: Callable[[Kind], str]) -> list[str]:
@@ -42,7 +42,7 @@ def dots(x: str, y: str, kind: Kind, type: Callable[[Kind], str]) -> list[str]:
 
 
 def _ways(row: DotInstruction, factors: str, lanes: int) -> list[tuple[str, list[str]]]:
-    """Return how one instruction is called, and when: by its builtin, or in assembly."""
+    """Return the ways to call one instruction, by builtin or assembly, with their conditions."""
     x, y = factors
     letter = "v" if row.header == "immintrin.h" else "w"
     found: list[tuple[str, list[str]]] = []
@@ -62,7 +62,7 @@ def _ways(row: DotInstruction, factors: str, lanes: int) -> list[tuple[str, list
 def _in_pairs(
     signed: tuple[bool, bool], kind: Kind, type: Callable[[Kind], str], call: str
 ) -> list[str]:
-    """Return the sum of what the even bytes and the odd ones give, as shorts."""
+    """Return the sum of the dot products of the even bytes and of the odd bytes, as shorts."""
     shorts, twin = Kind("i16", 2 * kind.lanes), kind.unsigned
     whole, unsigned = type(shorts), type(shorts.unsigned)
     rows: list[str] = []

@@ -1,9 +1,9 @@
-"""kernel.dot_tile: the matrix unit where there is one, else a register of sums at a time.
+"""kernel.dot_tile: the matrix unit if available, else one register of sums at a time.
 
 x86's AMX has eight tiles of 16 rows of 64 bytes. Four hold 32 by 32 sums, two the words of rows and
-two those of columns. What each tile holds is said before (`ldtilecfg`), once for all whole steps of
-16 words and once for the rest, between which sums go through memory. Linux lets a process use tiles
-once it has asked. The instructions are macros, which tests define in plain C before.
+two those of columns. The shapes are configured beforehand (`ldtilecfg`), once for all full steps of
+16 words and once for the tail, between which sums go through memory. Linux lets a process use tiles
+after a request. The instructions are macros, which tests define in plain C beforehand.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stepwell.lowering.emit.spelling import Spelling
 from stepwell.lowering.emit.writer import Writer, emit
 
 ROWS = COLUMNS = 2 * SIDE
-"""The sums that four tiles hold."""
+"""The rows and columns of the sums in four tiles."""
 MACROS = (
     "#ifndef SW_TILE_LOAD",
     "#define SW_TILE_CONFIGURE(c) "
@@ -101,7 +101,7 @@ def _helper(s: Spelling, sum: Kind, elements: tuple[str, str], rows: int, column
 
 
 def _tiles(s: Spelling, elements: tuple[str, str]) -> list[str]:
-    """Return rows that use the instruction for tiles, where it is there and allowed."""
+    """Return rows that use the tile instructions, if they are available and permitted."""
     found = [r for r in DOT_INSTRUCTIONS if r.rows > 1 and (r.x, r.w) == elements]
     if not found:
         return []

@@ -1,7 +1,7 @@
-"""kernel.dot: one instruction where the machine has it, else products at each place.
+"""kernel.dot: one instruction if the machine has it, else products lane by lane.
 
 The instructions and their spellings are in `stepwell.core.dot_instructions`. x86 without VNNI
-multiplies and adds pairs of shorts, which the even bytes of two words are, and the odd ones.
+multiplies and adds pairs of shorts, once for the even bytes of two words, once for the odd ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _dot(w: Writer, op: kernel.DotOp) -> None:
 def dot(
     s: Spelling, kind: Kind, elements: tuple[str, str], total: str, left: str, right: str
 ) -> str:
-    """Return ``total`` with the products of the elements of two words added."""
+    """Return ``total`` plus the products of the elements of two words."""
     words, (x, y) = kind.of("i32"), elements
     plain = _floats(s, kind, x) if kind.element == "f32" else _bytes(s, kind, elements)
     body = quickly(s, f"dot {x} {y}", kind, plain)
@@ -33,7 +33,7 @@ def dot(
 
 
 def _bytes(s: Spelling, kind: Kind, elements: tuple[str, str]) -> list[str]:
-    """Return the sum of four products as the C compiler knows them, wrapping around."""
+    """Return the wrapping sum of four products in plain C."""
     twin = kind.unsigned
     rows = [f"{s.type(twin)} t = {s.bits(twin, 'z', kind)};"]
     for place in range(4):
@@ -46,7 +46,7 @@ def _bytes(s: Spelling, kind: Kind, elements: tuple[str, str]) -> list[str]:
 
 
 def _byte(s: Spelling, kind: Kind, name: str, place: int, signed: bool) -> str:
-    """Spell one byte of the word ``name`` as a whole word: moved up, then down again."""
+    """Return one byte of the word ``name``, extended to a word by two shifts."""
     twin = kind.unsigned
     moved = f"{s.bits(twin, name, kind)} << {24 - 8 * place}" if place < 3 else name
     if place < 3 and signed:
@@ -58,14 +58,14 @@ def _byte(s: Spelling, kind: Kind, name: str, place: int, signed: bool) -> str:
 
 
 def _floats(s: Spelling, kind: Kind, element: str) -> list[str]:
-    """Return the sum of two products, the upper halves' first, as the instruction has it."""
+    """Return the sum of two products, that of the upper halves first, as the instruction does."""
     words, halves = kind.of("i32"), Kind(element, kind.lanes)
     rows: list[str] = []
     for place in (1, 0):
         factors: list[str] = []
         for name in "xy":
             bits = s.bits(words.unsigned, name, words)
-            if element == "bf16":  # a float's upper half
+            if element == "bf16":  # the upper half of an f32
                 moved = f"({bits} & 0xffff0000u)" if place else f"({bits} << 16)"
                 factors.append(s.bits(kind, moved, words.unsigned))
             else:

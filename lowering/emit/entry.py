@@ -1,4 +1,4 @@
-"""Public functions: what a program takes and gives, and the functions it exports for that.
+"""Public functions: the arguments and results of a program, and its exported functions.
 
 For a public `func.func @NAME` on buffers, with roles on its arguments and `@NAME.shapes` and
 `@NAME.arena` beside it, C gets `stepwell_NAME`, `stepwell_NAME_shapes` and `stepwell_NAME_arena`.
@@ -75,7 +75,7 @@ def _check_beside(
     shapes: func.FuncOp | None,
     arena: func.FuncOp | None,
 ) -> None:
-    """Refuse functions of sizes that do not belong to ``op``, and arenas that it cannot have."""
+    """Fail if the functions of sizes do not belong to ``op``, or its arena is invalid."""
     unknown = {
         role: sum(a.shape.count(DYNAMIC) for a in arguments if a.role == role) for role in ROLES
     }
@@ -86,13 +86,13 @@ def _check_beside(
 
 
 def guarded(signature: Signature, guards: tuple[Guard, ...]) -> Signature:
-    """Return the signature of a program that ends where one of ``guards`` fails."""
+    """Return the signature of a program that ends early if one of ``guards`` fails."""
     maker = signature.maker
     return replace(signature, guards=guards, maker=maker and replace(maker, guards=guards))
 
 
 def _named_as_made(found: Sequence[Entry]) -> list[Entry]:
-    """Call the results of what makes constants as the constants that they are."""
+    """Rename the results of the function that computes constants to the constants."""
     names = {
         (f"{entry.name}.constants", a.made): a.title
         for entry in found
@@ -115,9 +115,9 @@ def _named_as_made(found: Sequence[Entry]) -> list[Entry]:
 
 
 def _lines(op: Operation) -> Iterator[str]:
-    """Return every source line a kernel came from, once, in order.
+    """Yield every source line of a kernel, once, in order.
 
-    Those of the kernel itself: a constant in it may be one with constants of other kernels.
+    Locations of its ops are left out: a constant in it may be shared with other kernels.
     """
     found = {(quoted(basename(place.file)), place.line) for place in places(op.location)}
     yield from (f"{file}:{line}" for file, line in sorted(found))
@@ -190,7 +190,7 @@ def _signature(
 
 
 def _into(op: func.FuncOp, arguments: Sequence[Argument]) -> Iterator[tuple[int, int]]:
-    """Yield results that may be given the array of an argument, and the number of that."""
+    """Yield results that may share the array of an argument, with the argument's number."""
     results = [a for a in arguments if a.role == "output"]
     for number, result in enumerate(results):
         if result.into is None:
@@ -206,7 +206,7 @@ def _into(op: func.FuncOp, arguments: Sequence[Argument]) -> Iterator[tuple[int,
 
 
 def _arena_bytes(arguments: Sequence[Argument], arena: func.FuncOp | None) -> int | None:
-    """Return the arena's size where it is known now: 0 where there is none."""
+    """Return the size of the arena if it is static: 0 if there is none."""
     given = next((a for a in arguments if a.role == "arena"), None)
     if given is None:
         return 0
@@ -218,7 +218,7 @@ def _arena_bytes(arguments: Sequence[Argument], arena: func.FuncOp | None) -> in
     return value.value.data if isinstance(value, IntegerAttr) else None
 
 
-# what C exports
+# exported C functions
 
 
 def exported(
@@ -230,7 +230,7 @@ def exported(
     """Return the exported functions of one entry.
 
     written : writes a function and returns how to call it
-    unit : knows the guards and checks of the program, if it has any
+    unit : has the guards and checks of the program, if any
     """
     name = entry.signature.symbol
     comment = f"  // {note}" if note else ""
@@ -338,7 +338,7 @@ def _main(
 
 
 def _check_unwritten(entry: Entry, function: Any) -> None:
-    """Fail where an argument that is the caller's may be written."""
+    """Fail where a constant or input of the caller may be written."""
     for p in function.parameters:
         given = next((a for a in entry.of_role("input", "constant") if a.number == p.operand), None)
         if given and p.part == "pointer" and not p.type.startswith("const "):

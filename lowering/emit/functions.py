@@ -1,4 +1,4 @@
-"""func and kernel inside a function's body: calls, launches and returns."""
+"""func and kernel ops in a function's body: calls, launches and returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guards of a program, numbered, and which numbers are compared as they lie in memory."""
+"""Number the guards of a program, and find the index values that come from memory."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Guards:
 
     numbers: dict[Guard, int] = field(default_factory=dict[Guard, int])
     wild: dict[SSAValue, bool] = field(default_factory=dict[SSAValue, bool])
-    """Of numbers: whether the C compiler might read them from memory a second time."""
+    """Caches whether the C compiler might reload a number from memory after its check."""
 
     @property
     def found(self) -> tuple[Guard, ...]:
-        """Every guard there is, in the order of their numbers."""
+        """All guards, in the order of their numbers."""
         return tuple(self.numbers)
 
     def number(self, op: Operation, words: tuple[str, ...]) -> int:
@@ -32,11 +32,11 @@ class Guards:
         return self.numbers.setdefault(guard, FIRST + len(self.numbers))
 
     def number_of(self, guard: Guard) -> int:
-        """Return the number of a guard that says what it is."""
+        """Return the number of a given guard."""
         return self.numbers.setdefault(guard, FIRST + len(self.numbers))
 
     def is_wild(self, value: SSAValue) -> bool:
-        """Whether a number comes from memory, which other threads may be writing."""
+        """Whether a number is loaded from memory, which other threads may write."""
         if (known := self.wild.get(value)) is None:
             known = self.wild[value] = self._comes_from_memory(value)
         return known
@@ -55,7 +55,7 @@ class Guards:
         return not is_plain or any(map(self.is_wild, value.owner.operands))  # pyright: ignore
 
     def told(self, op: Operation) -> list[SSAValue]:
-        """Return the numbers from memory by which ``op`` says where something is."""
+        """Return the numbers from memory that ``op`` uses as indices, sizes or bounds."""
         if not (isinstance(op, _CHOOSING) or _touches_buffers(op)):
             return []
         found = dict.fromkeys(v for v in op.operands if isinstance(v.type, IndexType))
@@ -63,7 +63,7 @@ class Guards:
 
 
 _CHOOSING = (scf.ForOp, scf.ParallelOp, vector.ExtractOp, vector.InsertOp)
-"""What else says by numbers where something is."""
+"""Ops besides accesses of buffers whose index operands choose an element or iteration."""
 
 
 def _touches_buffers(op: Operation) -> bool:

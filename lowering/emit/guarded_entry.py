@@ -1,4 +1,4 @@
-"""The exported function of a program with guards: what it is given is checked, and zero at first.
+"""The exported function of a program with guards: it checks its arguments and zeroes memory.
 
 struct sw_fault fault = {0};
 if (...) sw_fault(&fault, 1048579, sizes[0], 0);
@@ -33,9 +33,9 @@ FAULT_COMMENT = (
 
 
 def guarded_call(entry: Entry, guards: Guards | None, call: str, comment: str) -> Iterator[str]:
-    """Yield the rows that check sizes, make memory zero and call the program.
+    """Yield the rows that check sizes, zero memory and call the program.
 
-    guards : None for a program that only checks what its user says
+    guards : None for a program with only the user's checks
     """
     yield f"  struct sw_fault fault = {{0, {{0, 0}}}};{comment}"
     if guards is None:
@@ -59,7 +59,7 @@ def guarded_call(entry: Entry, guards: Guards | None, call: str, comment: str) -
 
 
 def _tests(entry: Entry, guards: Guards) -> Iterator[tuple[str, int, str]]:
-    """Yield conditions under which sizes are none, the guard's number, and what it tells."""
+    """Yield the conditions for invalid sizes, the guard's number, and the value to report."""
     unknown = 0
     for k, a in enumerate(entry.of_role("output")):
         factors: list[str] = []
@@ -91,7 +91,7 @@ def _known(shape: Sequence[int]) -> int:
 
 
 def _memory(entry: Entry) -> Iterator[tuple[str, str]]:
-    """Yield the memory that is given to be written, and its bytes."""
+    """Yield the memory of the caller that the program writes, and its size in bytes."""
     sizes = 0
     for k, a in enumerate(entry.of_role("input", "constant", "output")):
         if a.role != "output":
@@ -107,9 +107,9 @@ def _memory(entry: Entry) -> Iterator[tuple[str, str]]:
 
 
 def noted_text(found: Sequence[Entry], unit: Unit) -> str:
-    """Return what tells a caller of the guard that failed, for every entry."""
+    """Return the functions that describe the failed guard to a caller, for every entry."""
     assert unit.faults is not None
-    unit.spelling.fault(FIRST, "0", "0")  # declares what it needs
+    unit.spelling.fault(FIRST, "0", "0")  # for its declarations
     unit.spelling.type(Kind("u64"))
     texts = [f"  {_literal(guard)}," for guard in unit.faults.found] or ["  0,"]
     rows = [
@@ -141,10 +141,10 @@ def noted_text(found: Sequence[Entry], unit: Unit) -> str:
 
 
 def _literal(guard: Guard) -> str:
-    """Spell what a guard says as a string of C."""
+    """Return the description of a guard as a C string literal."""
     said = replace(guard, at=basename(guard.at))
     return '"' + _UNSAFE.sub(lambda letter: f"\\{ord(letter[0]):03o}", quoted(str(said), 400)) + '"'
 
 
 _UNSAFE = re.compile(r'["?\\]')
-"""What `quoted` leaves, and a string of C must not hold as it is."""
+"""Characters that `quoted` leaves, but a C string literal must not contain."""

@@ -1,11 +1,11 @@
-"""Guards: comparisons before what a module that states its own addresses reads and writes.
+"""Guards: bounds checks before the accesses of a module with its own addresses.
 
 if ((uint64_t)i >= (uint64_t)n) { sw_fault(fault, 1048576, i, n); return; }  // m.mlir:5
 
-Modules that begin at the floors of buffers or loops are written so (`kernel.guarded`); what the
-compiler makes of the floors above is right by construction and has none. Where a guard fails, its
-number is noted, the first of all, and the function returns; so nothing is touched, and callers end
-too, as soon as they look. Every view that exists lies within what it is a view of.
+Modules that begin at the floors of buffers or loops are printed with guards (`kernel.guarded`);
+addresses that the compiler derives from higher floors are correct by construction. If a guard
+fails, its number is recorded, unless another was before, and the function returns without the
+access; callers return too at their next check. Every view is within its source.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from stepwell.transforms.passes import fail
 
 _U64 = Kind("u64")
 _MOST = 1 << 60
-"""Counts of elements beyond this are all the same: too many."""
+"""Element counts saturate at this bound, which is too many for any buffer."""
 _FAR = 1 << 56
-"""Distances of elements beyond this are all the same: too far; 64 of them have 64 bits."""
+"""Element distances saturate at this bound; the sum of 64 of them fits in 64 bits."""
 
 
 def refuse(
@@ -38,7 +38,7 @@ def refuse(
     words: tuple[str, ...],
     values: Sequence[str] = (),
 ) -> None:
-    """Write the guard that ends the function where ``condition`` holds."""
+    """Write a guard that leaves the function if ``condition`` holds."""
     if w.guards is None or not condition:
         return
     a, b = (*values, "0", "0")[:2]
@@ -50,7 +50,7 @@ def refuse(
 
 
 def outside(w: Writer, index: str, size: str, count: int = 1) -> str:
-    """Return the condition under which ``count`` elements are not all there; "" for never."""
+    """Return the condition that ``count`` elements at ``index`` are out of bounds; "" for never."""
     i, n = number(index), number(size)
     unsigned = w.spelling.type(_U64)
     if i is not None and n is not None:
@@ -67,7 +67,7 @@ def outside(w: Writer, index: str, size: str, count: int = 1) -> str:
 def check_element(
     w: Writer, op: Operation, buffer: SSAValue, indices: Sequence[SSAValue], lanes: int = 0
 ) -> None:
-    """Guard an access of one element, or of lanes side by side."""
+    """Guard an access of one element, or of contiguous lanes."""
     if w.guards is None:
         return
     if lanes > 1 and not indices:
@@ -80,7 +80,7 @@ def check_element(
 
 
 def is_there(w: Writer, buffer: SSAValue, indices: Sequence[SSAValue]) -> str:
-    """Return the condition under which an element is there; "" where it is."""
+    """Return the condition that an element is out of bounds; "" if it never is."""
     sizes = w.buffer(buffer).sizes
     tests = [outside(w, w[i], n) for i, n in zip(indices, sizes, strict=True)]
     return " && ".join(f"!({test})" for test in tests if test)
@@ -89,7 +89,7 @@ def is_there(w: Writer, buffer: SSAValue, indices: Sequence[SSAValue]) -> str:
 def check_masked(
     w: Writer, op: Any, buffer: SSAValue, indices: Sequence[SSAValue], mask: SSAValue
 ) -> None:
-    """Guard an access of those lanes that are set."""
+    """Guard an access of the lanes that the mask enables."""
     if w.guards is None:
         return
     if not indices:
@@ -114,7 +114,7 @@ def check_masked(
 
 
 def check_lane(w: Writer, op: Operation, position: str, lanes: int) -> None:
-    """Guard the choice of a lane."""
+    """Guard the index of a lane."""
     words = f"{op.name}: the vector has no lane ", ", it has ", ""
     test = outside(w, position, str(lanes)) if w.guards is not None else ""
     refuse(w, op, test, words, (position, str(lanes)))
@@ -131,7 +131,7 @@ def check_part(
     sizes: Sequence[str],
     steps: Sequence[str],
 ) -> None:
-    """Guard a view of a part of each axis."""
+    """Guard a slice along each axis."""
     if w.guards is None:
         return
     name = called(op.source)
@@ -141,7 +141,7 @@ def check_part(
 
 
 def _beyond(w: Writer, o: str, s: str, t: str, n: str) -> str:
-    """Return the condition under which ``s`` places from ``o``, every ``t``, are not below ``n``"""
+    """Return the condition that ``s`` indices from ``o`` by step ``t`` are not all below ``n``."""
     offset, size, step, room = map(number, (o, s, t, n))
     if offset is not None and size is not None and step is not None and room is not None:
         first, last = offset, offset + max(size - 1, 0) * step
@@ -172,7 +172,7 @@ def _beyond(w: Writer, o: str, s: str, t: str, n: str) -> str:
 def check_reinterpreted(
     w: Writer, op: Any, source: Buffer, start: str, sizes: Sequence[str], strides: Sequence[str]
 ) -> None:
-    """Guard a view of other sizes and strides: all its elements are elements of the source."""
+    """Guard a view of other sizes and strides: its elements are elements of the source."""
     if w.guards is None:
         return
     name = called(op.source)
@@ -192,7 +192,7 @@ def check_reinterpreted(
 
 
 def _reach(w: Writer, sizes: Sequence[str], strides: Sequence[str]) -> tuple[str, str]:
-    """Return how far the first and the last element lie from where a buffer begins."""
+    """Return the least and greatest offset of an element from the buffer's first."""
     s, low, high = w.spelling, 0, 0
     lows: list[str] = []
     highs: list[str] = []
@@ -221,7 +221,7 @@ def _reach(w: Writer, sizes: Sequence[str], strides: Sequence[str]) -> tuple[str
 
 
 def _product(w: Writer, factors: Iterable[str]) -> str:
-    """Return a product of sizes, at most `_MOST`."""
+    """Return a product of sizes, saturated at `_MOST`."""
     result, rest = 1, list[str]()
     for factor in factors:
         if (n := number(factor)) is None:
@@ -244,7 +244,7 @@ def _product(w: Writer, factors: Iterable[str]) -> str:
 
 
 def check_sizes(w: Writer, op: Operation, sizes: Iterable[str]) -> None:
-    """Guard sizes that a program computes: none is negative, or longer than any axis is."""
+    """Guard computed sizes: none is negative, or longer than an axis may be."""
     words = f"{op.name}: a size of ", " is not one a buffer has"
     for size in sizes:
         n = number(size)
@@ -258,7 +258,7 @@ def check_sizes(w: Writer, op: Operation, sizes: Iterable[str]) -> None:
 def check_bytes(
     w: Writer, op: Any, source: Buffer, shift: str, sizes: Sequence[str], element: str
 ) -> None:
-    """Guard a view of bytes as elements: they are there, and where such elements may lie."""
+    """Guard a typed view of bytes: in bounds, and aligned for its elements."""
     if w.guards is None:
         return
     check_sizes(w, op, sizes)
@@ -277,7 +277,7 @@ def check_bytes(
 
 
 def check_expanded(w: Writer, op: Any, source: Buffer, sizes: Sequence[str]) -> None:
-    """Guard axes that are made of one: they have as many elements."""
+    """Guard axes expanded from one: they have as many elements."""
     if w.guards is None:
         return
     check_sizes(w, op, sizes)
@@ -288,7 +288,7 @@ def check_expanded(w: Writer, op: Any, source: Buffer, sizes: Sequence[str]) -> 
 
 
 def check_collapsed(w: Writer, op: Any, source: Buffer) -> None:
-    """Guard axes that are made one: they follow each other in memory, as many as the type says."""
+    """Guard axes collapsed into one: they are contiguous, with the size of the result type."""
     if w.guards is None:
         return
     assert isinstance(op.result.type, MemRefType)
@@ -312,7 +312,7 @@ def check_collapsed(w: Writer, op: Any, source: Buffer) -> None:
 
 
 def check_cast(w: Writer, op: Any, source: Buffer, type: MemRefType[Any]) -> None:
-    """Guard what a cast says of sizes and strides."""
+    """Guard the sizes and strides of a cast's result type."""
     if w.guards is None:
         return
     name = called(op.source)
@@ -325,7 +325,7 @@ def check_cast(w: Writer, op: Any, source: Buffer, type: MemRefType[Any]) -> Non
 
 
 def check_equal(w: Writer, op: Operation, a: str, b: str, words: tuple[str, ...]) -> None:
-    """Guard that two numbers are one."""
+    """Guard that two numbers are equal."""
     x, y = number(a), number(b)
     if w.guards is None or a == b or (x is not None and x == y):
         return
@@ -335,7 +335,7 @@ def check_equal(w: Writer, op: Operation, a: str, b: str, words: tuple[str, ...]
 def check_same_sizes(
     w: Writer, op: Operation, have: Buffer, wanted: Buffer, strides: bool = False
 ) -> None:
-    """Guard that a buffer is shaped as another."""
+    """Guard that two buffers have equal shapes."""
     words = f"{op.name}: a size of ", " meets one of ", ""
     for a, b in zip(have.sizes, wanted.sizes, strict=True):
         check_equal(w, op, a, b, words)
@@ -349,7 +349,7 @@ def check_same_sizes(
 
 
 def check_loop(w: Writer, op: Operation, low: str, high: str, step: str) -> None:
-    """Guard a loop: it goes on forwards, and what it counts has 64 bits."""
+    """Guard a loop: its step is positive, and its counter does not overflow 64 bits."""
     if w.guards is None:
         return
     by = number(step)

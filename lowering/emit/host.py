@@ -1,7 +1,7 @@
-"""The host's part of a program as a schedule: launches, copies, branches and loops as data.
+"""The host part of a program as a schedule: launches, copies, branches and loops as data.
 
-See `stepwell.core.host_schedule` for what a schedule is. Only what a host does on this floor is
-known here: numbers, views, launches, copies, reading and writing single elements, control flow.
+See `stepwell.core.host_schedule` for the format of a schedule. It covers only the host ops of this
+floor: numbers, views, launches, copies, accesses of single elements, control flow.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from stepwell.transforms.passes import fail
 
 @dataclass
 class Host:
-    """Walks a public function and notes what it does."""
+    """Walks a public function and records its steps."""
 
     unit: OpenCLUnit
     steps: list[Step] = field(default_factory=list[Step])
@@ -44,7 +44,7 @@ class Host:
     yielded: Sequence[SSAValue] = ()
     returned: list[Tree] = field(default_factory=list[Tree])
     calling: list[Operation] = field(default_factory=list[Operation])
-    """The functions that are being walked, each called by the one before."""
+    """The call stack of the functions being walked."""
 
     def schedule(self, entry: Entry) -> list[Step]:
         """Return the schedule of one public function."""
@@ -71,7 +71,7 @@ class Host:
         return [*first, *self.steps]
 
     def _called(self, op: func.FuncOp, arguments: Sequence[Tree]) -> list[Tree]:
-        """Walk a function of numbers; return what it returns."""
+        """Walk a function of numbers; return its results."""
         self.trees.update(zip(op.args, arguments, strict=True))
         self.block(op.body.block)
         return self.returned
@@ -85,13 +85,13 @@ class Host:
 
     @property
     def guards(self) -> Guards | None:
-        """Those of the program, where it states its own addresses."""
+        """The guards of the program, if it has its own addresses."""
         return self.unit.guards
 
     # walking
 
     def block(self, block: Block) -> None:
-        """Note every op of a block."""
+        """Record every op of a block."""
         for op in block.ops:
             rule = _RULES.get(type(op))
             if rule is None:
@@ -99,7 +99,7 @@ class Host:
             rule(self, op)
 
     def inside(self, block: Block, yields: Sequence[str] = ()) -> list[Step]:
-        """Return the steps of a region, whose end sets ``yields``."""
+        """Return the steps of a region, whose terminator sets ``yields``."""
         outer, outer_yields = self.steps, self.yields
         self.steps, self.yields = [], yields
         self.block(block)
@@ -112,12 +112,12 @@ class Host:
         return f"{letter}{self.names}"
 
     def set(self, names: Sequence[str], values: Sequence[Tree]) -> None:
-        """Note an assignment."""
+        """Append an assignment."""
         if names:
             self.steps.append({"do": "set", "names": list(names), "values": list(values)})
 
     def hand(self, names: Sequence[str], values: Sequence[SSAValue]) -> None:
-        """Note that ``names`` stand for ``values`` from here on, buffers first."""
+        """Assign ``values`` to ``names``, buffers first."""
         pairs = list(zip(names, values, strict=True))
         buffers = [(name, self.places[v]) for name, v in pairs if v in self.places]
         if buffers:
@@ -129,7 +129,7 @@ class Host:
     # launches
 
     def launch(self, op: kernel.LaunchOp) -> None:
-        """Note one launch for each part of the kernel."""
+        """Append one launch for each part of the kernel."""
         callee = self.unit.symbols.get(op.callee.string_value())
         if not isinstance(callee, kernel.FuncOp):
             fail(op, f"no kernel {op.callee} in the module")
@@ -142,7 +142,7 @@ class Host:
             if isinstance(each, memref.AllocOp | memref.AllocaOp):
                 _allocate(self, each)
             elif rule is not None and type(each) in _KNOWN and self._known(each):
-                with suppress(CompileError):  # missed only where a loop's bounds need it
+                with suppress(CompileError):  # reported later, if a loop's bounds need it
                     rule(self, each)
         for part in parts:
             self._launch(part, operands, self._items(part), callee.sym_name.data)
@@ -313,7 +313,7 @@ def _get_global(h: Host, op: memref.GetGlobalOp) -> None:
 
 
 def _nothing(h: Host, op: Operation) -> None:
-    """Scratch memory is given back when the call ends."""
+    """Write nothing: scratch memory is freed at the end of the call."""
 
 
 def _load(h: Host, op: memref.LoadOp) -> None:
@@ -373,7 +373,7 @@ def _return(h: Host, op: Operation) -> None:
 
 
 def _carry(h: Host, values: Sequence[SSAValue], starts: Sequence[SSAValue]) -> list[str]:
-    """Name a variable for each number carried, and a buffer for each buffer."""
+    """Return a variable for each carried number, and bind a buffer for each carried buffer."""
     names: list[str] = []
     for value, start in zip(values, starts, strict=True):
         if start in h.places:
@@ -448,7 +448,7 @@ def _is_buffer(value: SSAValue) -> bool:
 
 
 def _check_shapes(h: Host, op: Operation, values: Sequence[SSAValue]) -> None:
-    """Check that buffers handed on are laid out like those whose name they take."""
+    """Check that yielded buffers have the layouts of the buffers they are bound to."""
     for value, new in zip(values, h.yielded, strict=True):
         if value in h.places:
             place, other = h.places[value], h.places[new]
@@ -471,7 +471,7 @@ _KNOWN: dict[type[Any], Rule] = {
     memref.ExpandShapeOp: _expand_shape,
     memref.CollapseShapeOp: _collapse_shape,
 }
-"""What a host may compute anew for a kernel: numbers and views."""
+"""Ops that a host can recompute for a kernel: numbers and views."""
 
 _RULES: dict[type[Any], Rule] = {
     **_KNOWN,

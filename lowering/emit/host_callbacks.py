@@ -1,4 +1,4 @@
-"""kernel.callback on the host of an OpenCL program: arrays are read back, and written again.
+"""kernel.callback in an OpenCL host schedule: arrays are copied to the host, and back.
 
 {"do": "callback", "function": "f#0", "number": 1048576,
  "inputs": [{"place": ["arena", 0], "sizes": [4], "strides": [1], "dtype": "f32"}], "outputs": []}
@@ -16,7 +16,7 @@ from stepwell.lowering.emit.places import Place
 
 
 def called(h: Host, op: kernel.CallbackOp) -> None:
-    """Note a call of a Python function."""
+    """Append a call of a Python function."""
     assert h.unit.faults is not None
     at = place_of(op)
     number = h.unit.faults.number_of(Guard((FAILED,), str(at) if at else "", "RuntimeError"))

@@ -1,9 +1,9 @@
-"""Guards of the host of an OpenCL program: conditions as trees, tested by whoever walks its steps.
+"""Guards in the host schedule of an OpenCL program: trees that the schedule's runner evaluates.
 
 {"do": "require", "holds": ["u<", "i1", "d0"], "number": 1048576, "values": ["i1", "d0"]}
 
-The words and numbers are those of `guards.py`; here nothing overflows, trees having numbers of any
-size.
+The words and numbers are those of `guards.py`; nothing overflows here, as trees use unbounded
+integers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from stepwell.lowering.emit.unit import Unit
 
 
 class Host(Protocol):
-    """What walks a public function."""
+    """The interface of the class that walks a public function."""
 
     steps: list[Step]
     places: dict[SSAValue, Place]
@@ -35,16 +35,16 @@ class Host(Protocol):
 
     @property
     def unit(self) -> Unit:
-        """The text being written."""
+        """The unit being written."""
         ...
 
     @property
     def guards(self) -> Guards | None:
-        """Those of the program."""
+        """The guards of the program."""
 
 
 def require(h: Host, op: Operation, holds: Tree, words: tuple[str, ...], *values: Tree) -> None:
-    """Note that the call ends where ``holds`` does not."""
+    """Append a step that ends the call unless ``holds``."""
     if h.guards is not None and holds is not True:
         number = h.guards.number(op, words)
         step = {"do": "require", "holds": holds, "number": number, "values": list(values)}
@@ -52,7 +52,7 @@ def require(h: Host, op: Operation, holds: Tree, words: tuple[str, ...], *values
 
 
 def every(*conditions: Tree) -> Tree:
-    """Return the tree of all conditions together, without those that hold."""
+    """Return the conjunction of conditions, without those that are known to hold."""
     result: Tree = True
     for each in conditions:
         if each is not True:
@@ -61,19 +61,19 @@ def every(*conditions: Tree) -> Tree:
 
 
 def at_most(a: Tree, b: Tree) -> Tree:
-    """Return whether ``a <= b``, folded where it can be."""
+    """Return the tree of ``a <= b``, folded if possible."""
     return a <= b if isinstance(a, int) and isinstance(b, int) else ["<=", a, b]
 
 
 def equal(a: Tree, b: Tree) -> Tree:
-    """Return whether two are one, folded where it can be."""
+    """Return the tree of ``a == b``, folded if possible."""
     if a == b:
         return True
     return False if isinstance(a, int) and isinstance(b, int) else ["==", a, b]
 
 
 def check_element(h: Host, op: Any, place: Place, indices: Sequence[Tree]) -> None:
-    """Require that an element is there."""
+    """Require that the indices of an element are in bounds."""
     for axis, (index, size) in enumerate(zip(indices, place.sizes, strict=True)):
         holds = every(at_most(0, index), at_most(add(index, 1), size))
         require(h, op, holds, no_place(op.name, called(op.memref), axis), index, size)
@@ -87,7 +87,7 @@ def check_part(
     sizes: Sequence[Tree],
     steps: Sequence[Tree],
 ) -> None:
-    """Require that a part of each axis is there."""
+    """Require that a slice is in bounds along each axis."""
     parts = zip(offsets, sizes, steps, source.sizes, strict=True)
     for axis, (o, s, t, n) in enumerate(parts):
         last = add(o, multiply(add(s, -1), t))
@@ -105,14 +105,14 @@ def check_part(
 
 
 def check_sizes(h: Host, op: Operation, sizes: Sequence[Tree]) -> None:
-    """Require that a buffer can have such sizes."""
+    """Require that a buffer may have these sizes."""
     for size in sizes:
         holds = every(at_most(0, size), at_most(size, LONGEST_AXIS))
         require(h, op, holds, (f"{op.name}: a size of ", " is not one a buffer has"), size)
 
 
 def check_bytes(h: Host, op: Any, source: Place, shift: Tree, view: Place) -> None:
-    """Require that a view of bytes lies within them, at a place for its elements."""
+    """Require that a view of a byte buffer is in bounds, and aligned for its elements."""
     check_sizes(h, op, view.sizes)
     bytes, room = multiply(count(view.sizes), view.bytes), source.sizes[0]
     words = (
@@ -160,7 +160,7 @@ def _reach(sizes: Sequence[Tree], strides: Sequence[Tree]) -> tuple[Tree, Tree]:
 
 
 def check_expanded(h: Host, op: Any, source: Place, sizes: Sequence[Tree]) -> None:
-    """Require that axes made of one have as many elements."""
+    """Require that the axes expanded from one have as many elements."""
     check_sizes(h, op, sizes)
     for axis, group in enumerate(op.reassociation.data):
         elements = count(sizes[k.value.data] for k in group.data)
@@ -170,7 +170,7 @@ def check_expanded(h: Host, op: Any, source: Place, sizes: Sequence[Tree]) -> No
 
 
 def check_collapsed(h: Host, op: Any, source: Place) -> None:
-    """Require that axes made one follow each other in memory."""
+    """Require that axes to be collapsed are contiguous."""
     assert isinstance(op.result.type, MemRefType)
     for axis, group in enumerate(op.reassociation.data):
         axes = [k.value.data for k in group.data if source.sizes[k.value.data] != 1]
@@ -191,7 +191,7 @@ def check_collapsed(h: Host, op: Any, source: Place) -> None:
 
 
 def check_cast(h: Host, op: Any, source: Place) -> None:
-    """Require what a cast says of sizes and strides."""
+    """Require the sizes and strides of a cast's result type."""
     type = op.dest.type
     if not isinstance(type, MemRefType):
         return
@@ -211,7 +211,7 @@ def check_same_sizes(h: Host, op: Operation, have: Place, wanted: Place) -> None
 
 
 def check_loop(h: Host, op: Operation, low: Tree, high: Tree, step: Tree) -> None:
-    """Require that a loop goes on forwards, between bounds that are not too far away."""
+    """Require a loop with a positive step and bounds that are not too far apart."""
     holds = every(at_most(1, step), at_most(step, FARTHEST))
     require(h, op, holds, (f"{op.name}: it goes on by ", ""), step)
     for bound in (low, high):
@@ -220,7 +220,7 @@ def check_loop(h: Host, op: Operation, low: Tree, high: Tree, step: Tree) -> Non
 
 
 def check(h: Host, op: kernel.CheckOp) -> None:
-    """Require what the user does."""
+    """Require the user's condition."""
     assert h.unit.faults is not None
     number, values = h.unit.faults.number_of(op.guard), [h.trees[v] for v in op.values]
     holds = h.trees[op.condition]
@@ -228,10 +228,10 @@ def check(h: Host, op: kernel.CheckOp) -> None:
 
 
 def prepared(h: Host, entry: Entry, arena: Tree) -> list[Step]:
-    """Return what a call begins with: memory where the device notes what fails, and zeros.
+    """Return the first steps of a call: they allocate the record of faults, and zero memory.
 
-    Memory that the program is given is made zero where it states its own addresses, so that it
-    reads what no other left there.
+    Memory passed to a program with its own addresses is zeroed, so that the program cannot read
+    what others left there.
     """
     kernels = (op for op in h.unit.module.ops if isinstance(op, kernel.FuncOp))
     checks = any(isinstance(op, kernel.CheckOp) for each in kernels for op in each.walk())

@@ -53,7 +53,7 @@ def _constant(op: arith.ConstantOp, _: Sequence[Tree]) -> Tree:
 
 
 def _bits(value: SSAValue, number: float) -> int:
-    """Return the bits of a float of 16, as a signed number."""
+    """Return the bits of a 16-bit float, as a signed number."""
     element = element_name(value.type)
     assert element is not None
     return int.from_bytes(_packed(element, number), "little", signed=True)
@@ -82,12 +82,12 @@ def _cmpf(op: arith.CmpfOp, operands: Sequence[Tree]) -> Tree:
 
 
 def is_narrow(value: SSAValue) -> bool:
-    """Whether the host has only the bits of a float, as of those of 16."""
+    """Whether the host has only the bits of a float: true for 16-bit floats."""
     return element_name(value.type) in NARROW
 
 
 def _float(value: SSAValue, tree: Tree) -> Tree:
-    """Return the tree of a float as a number, not as its bits."""
+    """Return the tree of a float's value, converted from its bits if necessary."""
     return [element_name(value.type), tree] if is_narrow(value) else tree
 
 
@@ -132,19 +132,19 @@ NUMBERS: dict[type[Any], Number] = {
     arith.ExtUIOp: _extui,
     arith.TruncIOp: _trunci,
 }
-"""Ops of one result that the host evaluates."""
+"""Ops with one result that the host evaluates."""
 
 _FORMATS = {"f64": "d", "f32": "f", "f16": "e", "bf16": "f"}
 
 
 def _packed(element: str, value: float) -> bytes:
-    """Return the bytes of a float that ``element`` can hold."""
+    """Return the bytes of a float in the format ``element``."""
     data = struct.pack(f"<{_FORMATS[element]}", value)
     return data[2:] if element == "bf16" else data
 
 
 def constant_bytes(op: memref.GlobalOp) -> bytes:
-    """Return what lies in memory for a constant array."""
+    """Return the bytes in memory of a constant array."""
     values, type = op.initial_value, op.type
     if not isinstance(values, DenseIntOrFPElementsAttr):
         fail(op, "an array without values cannot be on the host of an OpenCL program")

@@ -1,4 +1,4 @@
-"""Integer arithmetic that never traps and is defined everywhere, as small functions of the text."""
+"""Integer arithmetic that never traps and is defined for all inputs, as helper functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BODIES: dict[str, tuple[str, ...]] = {
 
 
 def divided(s: Spelling, name: str, kind: Kind, x: str, y: str, by: int | None) -> str:
-    """Return a quotient or remainder; ``by`` is the divisor where it is a constant."""
+    """Return a quotient or remainder; ``by`` is the divisor if it is a constant."""
     if kind.is_bool:
         return f"({x} & {y})" if "div" in name else f"({x} & 0)"
     if by is not None and by not in (0, -1) and not kind.lanes and name in ("divsi", "remsi"):
@@ -32,7 +32,7 @@ def divided(s: Spelling, name: str, kind: Kind, x: str, y: str, by: int | None) 
 
 
 def shifted(s: Spelling, name: str, kind: Kind, x: str, y: str, by: int | None) -> str:
-    """Return a shift; ``by`` is the amount where it is a constant."""
+    """Return a shift; ``by`` is the amount if it is a constant."""
     if kind.is_bool:
         return f"{x}" if name == "shrsi" else f"({x} & {'~' if kind.lanes else '!'}{y})"
     if by is None or not 0 <= by < kind.bits:
@@ -45,7 +45,7 @@ def shifted(s: Spelling, name: str, kind: Kind, x: str, y: str, by: int | None) 
 
 
 def _promoted(kind: Kind) -> Kind:
-    """Return what C makes of small scalars in arithmetic."""
+    """Return the type to which C promotes small scalars in arithmetic."""
     return kind if kind.lanes or kind.bits >= 32 else Kind("i32")
 
 
@@ -54,7 +54,7 @@ def _call(s: Spelling, name: str, kind: Kind, x: str, y: str) -> str:
 
 
 def _function(s: Spelling, name: str, kind: Kind) -> str:
-    """Declare ``sw_divsi_i32`` and its like; vectors shift whole and divide lane by lane."""
+    """Declare a function such as ``sw_divsi_i32``; vectors shift whole and divide by lanes."""
     parameters = [(kind, "x"), (kind, "y")]
     if not kind.lanes:
         return s.helper(f"sw_{name}_{kind}", kind, parameters, _scalar_body(s, name, kind))
@@ -87,7 +87,7 @@ def _vector_shift(s: Spelling, name: str, kind: Kind) -> list[str]:
 
 
 def to_integer(s: Spelling, source: Kind, target: Kind, signed: bool, x: str) -> str:
-    """Return a float as the nearest integer towards zero that ``target`` has; NaN is 0."""
+    """Return a float truncated to an integer, saturated to the range of ``target``; NaN is 0."""
     target = target.signed
     name = f"sw_{target if signed else target.unsigned}_from_{source}"
     body = (_vector_cast if target.lanes else _scalar_cast)(s, source, target, signed)
@@ -95,7 +95,7 @@ def to_integer(s: Spelling, source: Kind, target: Kind, signed: bool, x: str) ->
 
 
 def _limits(s: Spelling, target: Kind, signed: bool) -> tuple[str, str, str, str]:
-    """Return the least float above the range, the least of it, and what they become."""
+    """Return the float just above the range, the smallest in it, and the saturated results."""
     bits = target.bits
     if not signed:
         return f"0x1p{bits}f", "0.0f", s.literal(target.element, -1), "0"

@@ -1,7 +1,7 @@
-"""What a value is to a C-like language: its element and how many lanes it has.
+"""The type of a value in a C-like language: its element and its number of lanes.
 
 Elements are those of the IR (`f32`, `bf16`, `i8`, `index`, ...), their unsigned twins (`u32`)
-and the lanes of a mask (`m32`: all bits set or none, as wide as what was compared).
+and the lanes of a mask (`m32`: all bits set or none, as wide as the compared elements).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ BITS: dict[str, int] = {
     "i1": 8,
     **{f"{letter}{bits}": bits for letter in "ium" for bits in (8, 16, 32, 64)},
 }
-"""Width of every element; an i1 fills a byte of memory."""
+"""The bits of every element; an i1 takes a byte of memory."""
 
 NARROW = frozenset({"f16", "bf16"})
-"""Floats that are kept as their bits and computed with as f32."""
+"""Floats that are stored as bits and computed as f32."""
 
 _FLOATS: dict[type[Attribute], str] = {
     Float64Type: "f64",
@@ -77,16 +77,16 @@ class Kind:
 
     @property
     def mask(self) -> Kind:
-        """What comparing two of these gives."""
+        """The kind of a comparison's result."""
         return Kind(f"m{self.bits}", self.lanes) if self.lanes else BOOL
 
     @property
     def scalar(self) -> Kind:
-        """One element of it."""
+        """The kind of one lane."""
         return BOOL if self.is_mask else Kind(self.element)
 
     def of(self, element: str) -> Kind:
-        """Return as many lanes of another element."""
+        """Return the kind with the same lanes of another element."""
         return Kind(element, self.lanes)
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ INDEX = Kind("index")
 
 
 def element_name(type: Attribute) -> str | None:
-    """Return the name of an element type, None where it has no place in C."""
+    """Return the name of an element type, None if C has no such type."""
     if isinstance(type, IntegerType):
         width = type.width.data
         return f"i{width}" if width in (1, 8, 16, 32, 64) else None
@@ -106,7 +106,7 @@ def element_name(type: Attribute) -> str | None:
 
 
 def kind_of(type: Attribute) -> Kind | None:
-    """Return the kind of a scalar or one-dimensional vector type, None where it has none."""
+    """Return the kind of a scalar or one-dimensional vector type, None for other types."""
     if not isinstance(type, VectorType):
         return None if (element := element_name(type)) is None else Kind(element)
     element, shape = element_name(type.element_type), type.get_shape()
@@ -119,7 +119,7 @@ def kind_of(type: Attribute) -> Kind | None:
 
 
 def _bits_of_truth(lanes: int) -> int:
-    """Return how wide truth values are where nothing that was compared tells: many are narrow."""
+    """Return the width of masks without a comparison that determines it: narrow if many."""
     return min(32, max(8, 512 // max(lanes, 1)))
 
 

@@ -1,4 +1,4 @@
-"""math: a few functions the compilers write inline, the others of the C library."""
+"""math: some functions are inlined by the C compilers, the others call the C library."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _vector_fma(w: Writer, op: vector.FMAOp) -> None:
 
 
 def _sign_bit(s: Spelling, kind: Kind, inverted: bool) -> str:
-    """Return the constant that is the sign bit of a float, or all other bits."""
+    """Return a mask of the sign bit of a float, or of all other bits."""
     digits = kind.bits // 4
     text = "0x7" + "f" * (digits - 1) if inverted else "0x8" + "0" * (digits - 1)
     suffix = {32: "u", 64: "ul"}.get(kind.bits, "")
@@ -113,7 +113,7 @@ def _copysign(w: Writer, op: math.CopySignOp) -> None:
 
 @emit(math.AbsIOp)
 def _absi(w: Writer, op: math.AbsIOp) -> None:
-    """The least integer stays itself, as its negative wraps."""
+    """The smallest integer is its own absolute value, as its negation wraps."""
     kind, s = w.kind(op.result).signed, w.spelling
     twin = kind.unsigned
     zero = s.small(kind, "0")
@@ -133,7 +133,7 @@ _COUNTS: dict[type[Any], str] = {
 
 @emit(*_COUNTS)
 def _count(w: Writer, op: Any) -> None:
-    """Bit counts; of zero there are as many leading and trailing zeros as bits."""
+    """Count bits; zero has as many leading and trailing zeros as bits."""
     kind, s, what = w.kind(op.result).signed, w.spelling, _COUNTS[type(op)]
     name = _count_function(s, what, kind.scalar)
     if kind.lanes:
@@ -156,7 +156,7 @@ def _count_function(s: Spelling, what: str, kind: Kind) -> str:
 
 @emit(math.FPowIOp, math.IPowIOp)
 def _power(w: Writer, op: Any) -> None:
-    """Multiply by squares; a negative power is the reciprocal, of an integer 0, 1 or -1."""
+    """Multiply by repeated squaring; an integer to a negative power is 0, 1 or -1."""
     kind, s = w.kind(op.result), w.spelling
     wide, power = _wide(kind), w.kind(op.rhs)
     whole = wide.element[0] != "f"

@@ -1,4 +1,4 @@
-"""memref: a pointer for each buffer, index arithmetic from its strides; views are pointers too."""
+"""memref: a buffer is a pointer, an access is index arithmetic with strides, views are pointers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from stepwell.lowering.emit.writer import Writer, emit
 from stepwell.transforms.passes import fail
 
 STACK = 1 << 18
-"""Bytes a buffer on the stack may have."""
+"""The most bytes of a buffer on the stack."""
 
 
 @emit(memref.LoadOp)
@@ -56,7 +56,7 @@ def _prefetch(w: Writer, op: kernel.PrefetchOp) -> None:
 
 @emit(memref.AllocaOp, memref.AllocOp)
 def _allocate(w: Writer, op: Any) -> None:
-    """A buffer of known size is an array of the block it is in."""
+    """A buffer of static size is a local array of the current block."""
     type = op.memref.type
     element = w.element(op, type)
     sizes, strides = w.shaped(op, type, (w[n] for n in op.dynamic_sizes))
@@ -74,7 +74,7 @@ def _allocate(w: Writer, op: Any) -> None:
 
 @emit(memref.DeallocOp)
 def _deallocate(w: Writer, op: memref.DeallocOp) -> None:
-    """Nothing: the block's end does it."""
+    """Write nothing: the buffer is a local array."""
 
 
 @emit(memref.DimOp)
@@ -94,7 +94,7 @@ def _rank(w: Writer, op: memref.RankOp) -> None:
 
 
 def _view(w: Writer, op: Any, result: SSAValue, source: Buffer, address: str, like: Any) -> None:
-    """Define the pointer of a view, unless it is the source's own."""
+    """Define the pointer of a view, unless it equals the source's."""
     sizes, strides = like
     assert isinstance(result.type, MemRefType)
     element = w.element(op, result.type)
@@ -124,7 +124,7 @@ def _mixed(w: Writer, static: Any, dynamic: Sequence[SSAValue]) -> list[str]:
 
 @emit(memref.SubviewOp)
 def _subview(w: Writer, op: memref.SubviewOp) -> None:
-    """Move the pointer; leave out the axes of size 1 that the result type leaves out."""
+    """Move the pointer; drop the axes of size 1 that the result type drops."""
     source, type = w.buffer(op.source), op.result.type
     assert isinstance(type, MemRefType)
     offsets = _mixed(w, op.static_offsets, op.offsets)
@@ -143,7 +143,7 @@ def _subview(w: Writer, op: memref.SubviewOp) -> None:
 def kept_axes(sizes: Sequence[int], shape: Sequence[int]) -> list[int] | None:
     """Return which axes of ``sizes`` are those of ``shape``, dropping axes of size 1.
 
-    A size that is no number in the op is none in the type either, whatever it turns out to be.
+    A dynamic size matches only a dynamic axis of the type, whatever its value.
 
     >>> kept_axes((1, 4, 1), (4, 1)), kept_axes((DYNAMIC_INDEX, 1), (DYNAMIC_INDEX,))
     ([1, 2], [0])
@@ -164,7 +164,7 @@ def kept_axes(sizes: Sequence[int], shape: Sequence[int]) -> list[int] | None:
 
 
 def _fits_later(sizes: Sequence[int], shape: Sequence[int]) -> bool:
-    """Whether the rest of the axes can be ``shape`` on their own."""
+    """Whether the remaining axes alone can be ``shape``."""
     return len(sizes) >= len(shape) and kept_axes(sizes, shape) is not None
 
 
@@ -180,7 +180,7 @@ def _reinterpret_cast(w: Writer, op: memref.ReinterpretCastOp) -> None:
 
 @emit(memref.CastOp, memref.MemorySpaceCastOp)
 def _cast(w: Writer, op: Any) -> None:
-    """The same buffer; sizes the new type knows become numbers."""
+    """Alias the buffer; static sizes of the new type become literals."""
     source = w.buffer(op.source)
     if not isinstance(op.dest.type, MemRefType):
         fail(op, f"{op.dest.type} has no rank")
@@ -199,7 +199,7 @@ def _cast(w: Writer, op: Any) -> None:
 
 @emit(memref.ViewOp)
 def _bytes_view(w: Writer, op: memref.ViewOp) -> None:
-    """A part of a buffer of bytes, as elements."""
+    """View part of a byte buffer as elements."""
     source, type = w.buffer(op.source), op.result.type
     assert isinstance(type, MemRefType)
     shape = w.shaped(op, type, (w[n] for n in op.sizes))
@@ -228,7 +228,7 @@ def _expand_shape(w: Writer, op: memref.ExpandShapeOp) -> None:
 
 @emit(memref.CollapseShapeOp)
 def _collapse_shape(w: Writer, op: memref.CollapseShapeOp) -> None:
-    """A merged axis has the stride of the last of its axes that is not of size 1."""
+    """A collapsed axis has the stride of the last of its axes that is longer than 1."""
     source = w.buffer(op.src)
     check_collapsed(w, op, source)
     sizes: list[str] = []
@@ -244,7 +244,7 @@ def _collapse_shape(w: Writer, op: memref.CollapseShapeOp) -> None:
 def _reshaped(
     w: Writer, op: Any, source: Buffer, sizes: Sequence[str], strides: Sequence[str]
 ) -> None:
-    """Bind the result; what its type knows is better than what was worked out."""
+    """Bind the result; static sizes and strides of its type replace computed ones."""
     type = op.result.type
     known = type.get_strides() or [None] * len(sizes)
     sizes = tuple(
@@ -259,7 +259,7 @@ def _reshaped(
 
 @emit(memref.CopyOp)
 def _copy(w: Writer, op: memref.CopyOp) -> None:
-    """At once what lies without gaps in both, which is all of them, rows or single elements."""
+    """Copy the largest blocks that are contiguous in both: everything, rows or elements."""
     source, target = w.buffer(op.source), w.buffer(op.destination)
     check_same_sizes(w, op, source, target)
     if may_be_one(op):
@@ -284,7 +284,7 @@ def _copy(w: Writer, op: memref.CopyOp) -> None:
 
 
 def may_be_one(op: memref.CopyOp) -> bool:
-    """Whether the caller may have given one array for both ends of a copy on the host."""
+    """Whether source and destination of a copy on the host may be the same array of the caller."""
     target, source = op.destination, op.source
     while isinstance(source.owner, memref.CastOp):
         source = source.owner.source

@@ -1,4 +1,4 @@
-"""The greater and the lesser of two values."""
+"""The maximum and the minimum of two values."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ INTEGER_SIGNS = {
     "maxui": (">", False),
     "minui": ("<", False),
 }
-"""The comparison after which the left operand is taken, and whether it is signed."""
+"""The comparison that selects the left operand, and whether it is signed."""
 
 
 def extreme(s: Spelling, name: str, kind: Kind, x: str, y: str) -> str:
-    """Return ``maximum``, ``minimum`` (NaN wins) or ``maxnum``, ``minnum`` (NaN loses).
+    """Return ``maximum``, ``minimum`` (which propagate NaN) or ``maxnum``, ``minnum`` (no NaN).
 
     As in IEEE 754-2019, -0 is less than +0.
     """
@@ -42,7 +42,7 @@ def extreme(s: Spelling, name: str, kind: Kind, x: str, y: str) -> str:
 
 
 def quickly(s: Spelling, what: str, kind: Kind, plain: list[str]) -> list[str]:
-    """Return a body with the machine's own way before the plain one."""
+    """Return a body that uses the machine's instruction, else the plain rows."""
     quick = s.quick(what, kind)
     return [*quick, *plain, "#endif"] if quick else plain
 
@@ -50,7 +50,7 @@ def quickly(s: Spelling, what: str, kind: Kind, plain: list[str]) -> list[str]:
 def extreme_of_constant(
     s: Spelling, name: str, kind: Kind, x: str, y: str, zero: bool = False
 ) -> str:
-    """Return `extreme` where ``y`` is neither NaN nor the zero that loses against the other.
+    """Return `extreme` for a constant ``y``, neither NaN nor the zero that never wins.
 
     ``zero`` says that it is the other zero.
     """

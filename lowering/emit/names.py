@@ -1,4 +1,4 @@
-"""Identifiers: from the program's names, legal in the target and unique within a function."""
+"""Identifiers: derived from the program's names, legal in the target, unique in a function."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _FUNCTIONS = """
 """
 
 C_WORDS = frozenset([*_C.split(), *_FUNCTIONS.split(), *(f"{f}f" for f in _FUNCTIONS.split())])
-"""What a C identifier may not be: keywords of every C standard and GNU's own, functions called."""
+"""Reserved C identifiers: keywords of every C standard and of GNU C, and called functions."""
 
 OPENCL_WORDS = C_WORDS | frozenset(_OPENCL.split())
 """The same for OpenCL C, with its types and built-in functions."""
 
 FAULT = "fault"
-"""The name under which every function that has guards knows where to note what failed."""
+"""The name of the parameter in which functions with guards record a failure."""
 
 
 def identifier(text: str) -> str:
-    """Return ``text`` with all that no identifier may hold made an underscore, not too long.
+    """Return ``text`` with illegal characters replaced by underscores, and shortened.
 
-    Others may give the same: whoever names things must see to it that names differ.
+    Different texts may give the same identifier: `Names` makes them unique.
 
     >>> identifier("layer.0/bias"), identifier("0")
     ('layer_0_bias', 'v0')
@@ -61,7 +61,7 @@ class Names:
     counts: dict[str, int] = field(default_factory=dict[str, int])
 
     def fresh(self, hint: str | None) -> str:
-        """Return a new identifier, ``hint`` itself where that is free."""
+        """Return a new identifier, ``hint`` itself if that is unused."""
         word = identifier(hint) if hint else "v"
         if hint and self._free(word):
             self.taken.add(word)

@@ -1,8 +1,8 @@
-"""f16 and bf16: kept as their bits, computed with as f32.
+"""f16 and bf16: stored as bits, computed as f32.
 
-Add, subtract, multiply, divide and square root so computed are those of the narrow type, since f32
-has more than twice its digits. Everything here is arithmetic on bits, so that it is the same on
-every compiler; where the machine converts f16 itself the `Spelling` says how.
+Sums, differences, products, quotients and square roots computed this way are correctly rounded,
+since f32 has more than twice the digits. All code is arithmetic on bits, so that it is the same on
+every compiler; if the machine converts f16 itself, the `Spelling` says how.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from stepwell.lowering.emit.spelling import Spelling
 
 
 def widen(s: Spelling, kind: Kind, x: str) -> str:
-    """Return ``x`` as f32 where it is a narrow float."""
+    """Return ``x`` as f32 if it is a narrow float."""
     if kind.element not in NARROW:
         return x
     body = _from_half(s, kind) if kind.element == "f16" else _from_bf16(s, kind)
@@ -20,7 +20,7 @@ def widen(s: Spelling, kind: Kind, x: str) -> str:
 
 
 def narrow(s: Spelling, kind: Kind, x: str) -> str:
-    """Return ``x``, which is f32, as ``kind``, rounded to nearest even, where that is narrow."""
+    """Return the f32 ``x`` rounded to nearest even to ``kind``, if that is narrow."""
     if kind.element not in NARROW:
         return x
     body = _to_half(s, kind) if kind.element == "f16" else _to_bf16(s, kind)
@@ -34,7 +34,7 @@ def _from_bf16(s: Spelling, kind: Kind) -> list[str]:
 
 
 def _to_bf16(s: Spelling, kind: Kind) -> list[str]:
-    """Add just under half of the last place kept, and its last bit; NaN stays a quiet NaN."""
+    """Add just under half of the last kept place, plus its last bit; NaN stays a quiet NaN."""
     u32, f32 = kind.of("u32"), kind.of("f32")
     nan = s.choose(u32, s.compared(f32, "x != x"), "(u >> 16 | 0x40)", "r")
     return [
@@ -45,7 +45,7 @@ def _to_bf16(s: Spelling, kind: Kind) -> list[str]:
 
 
 def _from_half(s: Spelling, kind: Kind) -> list[str]:
-    """Move the bits into place and scale by 2^112, which is exact for subnormal numbers too."""
+    """Shift the bits and scale by 2^112, which is exact for subnormal numbers too."""
     u32, f32 = kind.of("u32"), kind.of("f32")
     infinite = s.compared(u32, "(w & 0x7c00) == 0x7c00")
     fast = s.half_conversion(kind, widening=True)
@@ -62,7 +62,7 @@ def _from_half(s: Spelling, kind: Kind) -> list[str]:
 
 
 def _to_half(s: Spelling, kind: Kind) -> list[str]:
-    """Round by adding: to subnormal numbers as floats, to others as integers."""
+    """Round by an addition: of floats for subnormal numbers, of integers for others."""
     u32, f32 = kind.of("u32"), kind.of("f32")
 
     def constant(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Print loops on buffers as OpenCL C, and what the host does as a schedule.
+"""Print loops on buffers as OpenCL C, and the host's part as a schedule.
 
 Before:  kernels, host functions and private functions on buffers (docs/floors/loops.md)
 After:   an `OpenCLText`: kernels as text, and a signature that holds the host's schedule
@@ -25,13 +25,13 @@ class OpenCLText:
     source: str
     signature: Signature
     header: str = ""
-    """OpenCL has none."""
+    """Always empty: OpenCL needs no header."""
 
 
 def emit_opencl(module: ModuleOp, name: str = "main") -> OpenCLText:
     """Return the OpenCL text of a module on the loops floor and its host schedule.
 
-    name : of the public function that the schedule is for
+    name : the public function that the schedule is for
     """
     unit = OpenCLUnit(module, OpenCLSpelling(), OpenCLWriter)
     found = entries(module, "opencl")

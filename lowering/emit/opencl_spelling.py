@@ -1,8 +1,8 @@
-"""OpenCL C: native vectors, and built-in functions that take them whole.
+"""OpenCL C: native vectors, and built-in functions on vectors.
 
 A vector has 2, 4, 8 or 16 lanes. Comparing vectors gives integers of the same width, all bits set
-or none, as in C. f16 and bf16 are their bits (`ushort`), so no half support is asked for; f64
-needs the device's.
+or none, as in C. f16 and bf16 are stored as bits (`ushort`), so half support is not required; f64
+requires it of the device.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from stepwell.lowering.emit.names import FAULT, OPENCL_WORDS
 from stepwell.lowering.emit.spelling import Spelling
 
 LANES = frozenset({0, 2, 4, 8, 16})
-"""How many lanes a vector may have; 0 is a scalar."""
+"""The possible numbers of lanes of a vector; 0 is a scalar."""
 
 _WRONG_IN_VECTORS = frozenset({"sin", "cos", "tan"})
-"""PoCL's are off by 0.01 for tiny numbers in vectors, and right for scalars."""
+"""PoCL's are off by 0.01 for tiny numbers in vectors, but correct for scalars."""
 
 _WHOLE = {"fabs": "abs", "floor": "floor", "ceil": "ceil", "trunc": "trunc"}
-"""Functions of vectors that clang knows itself: in PoCL's library each is a call of 1.2 ns or more,
-beside 0.1 to 0.3 ns (vectors of eight f32 on an AMD EPYC)."""
+"""Vector functions that clang has as builtins: in PoCL's library each is a call of 1.2 ns or more,
+instead of 0.1 to 0.3 ns (vectors of eight f32 on an AMD EPYC)."""
 
 HAS = """\
 #ifdef __has_builtin
@@ -44,7 +44,7 @@ MEMORY = """\
 #define SW_PAST(x, p) __builtin_nontemporal_store(x, p)
 #endif
 #endif"""
-"""Vectors in memory: PoCL's ``vloadn`` and ``vstoren`` are calls too."""
+"""Vector loads and stores: PoCL's ``vloadn`` and ``vstoren`` are function calls too."""
 
 FMA = """\
 #if defined(__clang__) && defined(__FMA__)
@@ -53,7 +53,7 @@ FMA = """\
 #else
 #define SW_FMA(x, y, z) fma(x, y, z)
 #endif"""
-"""A multiply-add that is rounded once. clang makes one instruction of an expression where the
+"""A multiply-add that is rounded once. clang contracts the expression to one instruction where the
 processor has it; ``fma`` of PoCL's library takes twenty times as long."""
 
 _SCALARS = {
@@ -90,7 +90,7 @@ class OpenCLSpelling(Spelling):
         return text if element == "f32" else f"((double){text})"
 
     def small(self, kind: Kind, constant: str) -> str:
-        """Cast a constant that meets a vector of narrower integers."""
+        """Cast a constant that is combined with a vector of narrower integers."""
         return f"(({self.type(Kind(kind.element))}){constant})" if kind.bits < 32 else constant
 
     def splat(self, kind: Kind, x: str) -> str:
@@ -102,7 +102,7 @@ class OpenCLSpelling(Spelling):
         return f"(({self.type(kind)})({', '.join(lanes)}))"
 
     def bits(self, to: Kind, x: str, source: Kind) -> str:
-        """Use ``as_type``; integers of one size are cast."""
+        """Use ``as_type``; cast between integers of one size."""
         target, origin = self.type(to), self.type(source)
         if target == origin:
             return x
@@ -119,15 +119,15 @@ class OpenCLSpelling(Spelling):
         return f"convert_{target}({x})" if to.lanes else f"(({target}){x})"
 
     def compared(self, kind: Kind, comparison: str) -> str:
-        """A comparison has the right type already."""
+        """Return it unchanged: a comparison has the right type."""
         return f"({comparison})"
 
     def select(self, kind: Kind, mask: str, yes: str, no: str) -> str:
-        """Use the operator, which looks at the highest bit of each lane."""
+        """Use the ternary operator, which tests the highest bit of each lane."""
         return f"({mask} ? {yes} : {no})"
 
     def lane(self, kind: Kind, x: str, number: str) -> str:
-        """Name a component; one known only at run time is reached through memory."""
+        """Name a component; a dynamic one is read through memory."""
         if number.isdigit():
             return f"{x}.s{int(number):x}"
         return f"((const {self.type(Kind(kind.element))} *)&{x})[{number}]"
@@ -139,34 +139,34 @@ class OpenCLSpelling(Spelling):
         return f"(({self.type(Kind(kind.element))} *)&{x})[{number}] = {value};"
 
     def load(self, kind: Kind, address: str, space: str = "") -> str:
-        """Read through a type that needs no more alignment than an element has."""
+        """Load through a type with the alignment of an element."""
         return f"SW_LOAD({space.strip()}, {self._unaligned(kind)}, {kind.lanes}, {address})"
 
     def pinned(self, kind: Kind, x: str) -> str:
-        """Keep it where only this work item writes."""
+        """Return it unchanged: only this work-item writes the memory."""
         rows = [f"volatile {self.type(kind)} y = x;", "return y;"]
         return f"{self.helper(f'sw_pinned_{kind}', kind, [(kind, 'x')], rows)}({x})"
 
     def noting(self) -> tuple[str, Sequence[str]]:
-        """Whatever work item is the first."""
+        """The first work-item to fail records its guard."""
         swap = "atomic_cmpxchg((volatile __global int *)&fault->number, 0, number)"
         return "void sw_fault(__global struct sw_fault", (f"if ({swap}) return;",)
 
     def faulted(self) -> str:
-        """Look."""
+        """Read the number of the recorded guard."""
         return f"{FAULT}->number"
 
     def address(self, pointer: str) -> str:
-        """Cast."""
+        """Cast the pointer to an integer."""
         return f"(ulong){pointer}"
 
     def store(self, kind: Kind, address: str, x: str, space: str = "") -> str:
-        """Write through the same type."""
+        """Store through the same type."""
         type = self._unaligned(kind)
         return f"SW_STORE({space.strip()}, {type}, {kind.lanes}, {address}, {x});"
 
     def stream(self, kind: Kind, address: str, x: str, space: str = "") -> str:
-        """Write whole aligned vectors past the caches, where the compiler can be told to."""
+        """Write aligned vectors with non-temporal stores, where the compiler has them."""
         type = self.type(kind)
         rows = [
             "#ifdef SW_PAST",
@@ -182,7 +182,7 @@ class OpenCLSpelling(Spelling):
         return f"{self.helper(name, None, [(pointer, 'p'), (kind, 'x')], rows)}({address}, {x});"
 
     def _unaligned(self, kind: Kind) -> str:
-        """Declare a vector type that may begin wherever an element may; return its name."""
+        """Declare a vector type with the alignment of an element; return its name."""
         type = self.type(kind)
         self.prelude.types["SW_LOAD"] = MEMORY
         self.prelude.types[f"{type}_at"] = (
@@ -214,7 +214,7 @@ class OpenCLSpelling(Spelling):
         return [f"return {self.lanes_of(result, rows)};"]
 
     def function(self, name: str, kind: Kind, operands: Sequence[str]) -> str:
-        """Call a built-in function; OpenCL has all of C's, for vectors too."""
+        """Call a built-in function; OpenCL has all of C's, also for vectors."""
         self.type(kind)
         if name in _WHOLE and kind.lanes:
             plain, whole = f"{name}(x)", f"__builtin_elementwise_{_WHOLE[name]}"
@@ -229,7 +229,7 @@ class OpenCLSpelling(Spelling):
         return f"{name}({', '.join(operands)})"
 
     def masked_load(self, kind: Kind, mask: Kind, pointer: str) -> str:
-        """Read lane by lane."""
+        """Load lane by lane."""
         rows = [
             f"if ({self.lane(mask, 'm', str(k))}) {self.set_lane(kind, 'y', str(k), f'p[{k}]')}"
             for k in range(kind.lanes)
@@ -240,7 +240,7 @@ class OpenCLSpelling(Spelling):
         return self.helper(name, kind, parameters, [*rows, "return y;"])
 
     def masked_store(self, kind: Kind, mask: Kind, pointer: str) -> str:
-        """Write lane by lane."""
+        """Store lane by lane."""
         rows = [
             f"if ({self.lane(mask, 'm', str(k))}) p[{k}] = {self.lane(kind, 'x', str(k))};"
             for k in range(kind.lanes)
@@ -254,7 +254,7 @@ class OpenCLSpelling(Spelling):
         return "mul_hi(x, y)" if signed else "(long)mul_hi((ulong)x, (ulong)y)"
 
     def fma(self, kind: Kind, x: str, y: str, z: str) -> str:
-        """Use one expression where the processor has the instruction, else ``fma``."""
+        """Use an expression that clang contracts if the processor can, else ``fma``."""
         self.type(kind)
         self.prelude.types["SW_FMA"] = FMA
         return f"SW_FMA({x}, {y}, {z})"

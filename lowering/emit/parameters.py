@@ -1,4 +1,4 @@
-"""What a function takes: a memref becomes its pointer and those sizes and strides it uses."""
+"""Parameters of a function: a memref becomes a pointer and the sizes and strides it uses."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from stepwell.lowering.emit.names import FAULT
 from stepwell.lowering.emit.writer import Writer
 
 RUNTIME = "rt"
-"""The name under which every function that needs it has the runtime."""
+"""The name of the parameter for the runtime, in every function that needs it."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter and where a caller finds it: it is ``part`` of operand ``operand``."""
+    """One parameter, which is ``part`` of the caller's operand ``operand``."""
 
     name: str
     type: str
@@ -33,17 +33,17 @@ class Parameter:
     axis: int = 0
     kind: Kind | None = None
     alone: bool = False
-    """Whether nothing else that the function is given points to the same memory."""
+    """Whether the pointer is ``restrict``: no other parameter points to the same memory."""
 
     @property
     def declaration(self) -> str:
-        """The parameter as C declares it."""
+        """The parameter's declaration in C."""
         if self.alone and self.part == "pointer":
             return f"{self.type}restrict {self.name}"
         return f"{self.type}{'' if self.type[-1] == '*' else ' '}{self.name}"
 
     def given(self, w: Writer, operands: Sequence[SSAValue]) -> str:
-        """Return what a caller passes."""
+        """Return the argument that a caller passes."""
         if self.part == "runtime":
             return RUNTIME
         if self.part == "fault":
@@ -61,7 +61,7 @@ class Parameter:
 def parameters(
     w: Writer, op: Operation, arguments: Sequence[SSAValue], space: str, writes: set[SSAValue]
 ) -> list[Parameter]:
-    """Name every parameter a function might need and bind its arguments to them."""
+    """Name all parameters that a function might need and bind its arguments to them."""
     found: list[Parameter] = []
 
     def add(hint: str | None, type: str, operand: int, part: str, axis: int = 0) -> str:
@@ -126,16 +126,16 @@ _READ = MemoryEffectKind.READ
 
 
 def root(value: SSAValue) -> SSAValue:
-    """Return the buffer that a view looks at."""
+    """Return the buffer that a view is of."""
     while isinstance(value, OpResult) and (field := _VIEWS.get(type(value.op))):
         value = getattr(value.op, field)
     return value
 
 
 def written(region: Region, writes_of: Callable[[Operation, str], Iterable[bool]]) -> set[SSAValue]:
-    """Return every buffer that may be written; what is not known to only read, writes.
+    """Return every buffer that may be written; an op not known to only read, writes.
 
-    writes_of : tells of a called function or kernel which operands it writes
+    writes_of : returns which operands a called function or kernel writes
     """
     found: set[SSAValue] = set()
     for op in region.walk():

@@ -1,8 +1,8 @@
-"""Print a program of C kernel by kernel, and hand it to the C compiler in parts meanwhile.
+"""Print a C program kernel by kernel, and pass it to the C compiler in parts meanwhile.
 
-A part is a translation unit: kernels written since the last one and, repeated, whatever they use.
-Kernels of other parts are declared in it and hidden outside of the library. Where a part ends
-depends on the text alone. All parts linked together do what the whole text, in one file, does.
+A part is a translation unit: the kernels written since the last one, with copies of all they use.
+Kernels of other parts are declared in it, with hidden visibility. The division into parts depends
+on the text alone. All parts linked together are equivalent to the whole text in one file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stepwell.lowering.emit.names import WORD
 from stepwell.lowering.emit.unit import Piece
 
 LETTERS = 100_000
-"""A part is closed when it has so many: a fifth of a second for a C compiler."""
+"""The size of the text, in characters, that closes a part: 0.2 s for a C compiler."""
 
 ABOUT = "/* part of a program written by Stepwell */"
 HIDDEN = '__attribute__((visibility("hidden"))) '
@@ -28,24 +28,24 @@ HIDDEN = '__attribute__((visibility("hidden"))) '
 
 @dataclass
 class PartedProgram:
-    """A program of C that is written while its kernels come down to the loops floor."""
+    """A C program that is written while its kernels are lowered to the loops floor."""
 
     unit: CUnit
     take: Callable[[str], None]
-    """Gets the text of each part as soon as it is written."""
+    """Is called with the text of each part as soon as it is written."""
     divisible: bool
     begun: int = 0
-    """How many pieces of the unit are in parts already."""
+    """The number of pieces of the unit that are in parts already."""
     words: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
 
     @classmethod
     def of(cls, module: ModuleOp, take: Callable[[str], None]) -> PartedProgram:
-        """Begin the program of a module, which is whole when `finish` is called."""
+        """Begin the program of a module; `finish` completes it."""
         shared = any(isinstance(op, memref.GlobalOp) and op.constant is None for op in module.ops)
         return cls(CUnit(module, CSpelling(), CWriter), take, divisible=not shared)
 
     def write(self, lowered: ModuleOp) -> None:
-        """Write kernels of the program that have come down, with the functions they call."""
+        """Write lowered kernels of the program, with the functions they call."""
         self.unit.adopt(lowered)
         for op in lowered.ops:
             if isinstance(op, kernel.FuncOp):
@@ -56,7 +56,7 @@ class PartedProgram:
                     self.begun = len(self.unit.pieces)
 
     def finish(self, name: str) -> CText:
-        """Write the rest, close the last parts if there are others, and return the whole."""
+        """Write the rest, close the last parts if there were any before, and return the whole."""
         kernels = len(self.unit.pieces)
         whole, exports = finished(self.unit, name)
         if not self.begun:
@@ -64,13 +64,13 @@ class PartedProgram:
         end = len(self.unit.pieces)
         if _letters(self.unit.pieces[kernels:]) < LETTERS // 2 or kernels == self.begun:
             self._close(self.begun, end, exports)
-        else:  # the host's functions take as long as kernels do, and the longest are begun first
+        else:  # host functions compile as long as kernels do, and the largest are started first
             self._close(kernels, end, exports)
             self._close(self.begun, kernels)
         return whole
 
     def _close(self, start: int, end: int, exports: Sequence[str] = ()) -> None:
-        """Hand over some pieces as a part, with whatever they use."""
+        """Pass on some pieces as a part, with all that they use."""
         own = {p.name for p in self.unit.pieces[start:end] if p.declaration}
         functions = self.unit.spelling.prelude.functions
         known = [*(Piece(name, text) for name, text in functions.items()), *self.unit.globals]

@@ -1,4 +1,4 @@
-"""A buffer of the device as the host knows it: where it is and its shape, as trees."""
+"""A device buffer in the host schedule: its address and its shape, as trees."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stepwell.lowering.emit.kinds import BITS, NARROW, Kind
 
 @dataclass(frozen=True)
 class Place:
-    """A buffer of the device: whose memory, how many bytes in, and its shape, as trees."""
+    """A device buffer: the allocation, the offset in bytes, and its shape, as trees."""
 
     buffer: str
     skip: Tree
@@ -30,7 +30,7 @@ class Place:
         return self.strides == row_major(self.sizes)
 
     def moved(self, indices: Sequence[Tree]) -> list[Tree]:
-        """Return buffer and bytes of the element that ``indices`` name."""
+        """Return allocation and byte offset of the element at ``indices``."""
         skip = self.skip
         for index, stride in zip(indices, self.strides, strict=True):
             skip = add(skip, multiply(multiply(index, stride), self.bytes))
@@ -38,14 +38,14 @@ class Place:
 
 
 def add(a: Tree, b: Tree) -> Tree:
-    """Return a sum, folded where it can be."""
+    """Return a sum, folded if possible."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
     return b if a == 0 else a if b == 0 else ["+", a, b]
 
 
 def multiply(a: Tree, b: Tree) -> Tree:
-    """Return a product, folded where it can be."""
+    """Return a product, folded if possible."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
     if a == 0 or b == 0:
@@ -64,7 +64,7 @@ def row_major(sizes: Sequence[Tree]) -> tuple[Tree, ...]:
 
 
 def count(sizes: Iterable[Tree]) -> Tree:
-    """Return how many elements there are."""
+    """Return the number of elements."""
     result: Tree = 1
     for size in sizes:
         result = multiply(result, size)
@@ -72,11 +72,11 @@ def count(sizes: Iterable[Tree]) -> Tree:
 
 
 def passed(kind: Kind) -> str:
-    """Return the dtype in which a kernel takes a scalar."""
+    """Return the dtype of a scalar argument of a kernel."""
     passed = {"index": "i64", "i1": "i32", "f16": "i16", "bf16": "i16"}
     return passed.get(kind.element, kind.element)
 
 
 def moved_as(place: Place) -> str:
-    """Return the dtype as which the host reads and writes an element: bits of floats of 16."""
+    """Return the dtype in which the host transfers an element: 16-bit floats as their bits."""
     return "i16" if place.element in NARROW else place.element

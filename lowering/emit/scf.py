@@ -1,4 +1,4 @@
-"""scf: loops and branches; what they carry is in variables that the region's end assigns."""
+"""scf: loops and branches; carried values are variables that the terminator assigns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stepwell.transforms.passes import fail
 
 
 def carry(w: Writer, value: SSAValue, start: SSAValue, hint: str | None) -> None:
-    """Declare a variable for ``value`` that begins as ``start``."""
+    """Declare a variable for ``value`` with the initial value ``start``."""
     if isinstance(value.type, MemRefType):
         buffer = w.buffer(start)
         type = w.pointer(buffer)
@@ -39,20 +39,20 @@ def expect(w: Writer, op: Operation, value: SSAValue, hint: str | None) -> None:
 
 
 def _carried(w: Writer, value: SSAValue) -> Kind:
-    """Return the kind of the variable that carries ``value``: masks have one width there."""
+    """Return the kind of the variable that carries ``value``: masks are carried as one width."""
     kind = w.kind(value)
     return (kind_of(value.type) or kind) if kind.is_mask else kind
 
 
 def _as(w: Writer, value: SSAValue, source: SSAValue) -> str:
-    """Return ``source`` in the representation of ``value``, which differs for masks only."""
+    """Return ``source`` converted to the representation of ``value``; only masks differ."""
     return w.spelling.convert(w.kind(value), w[source], w.kind(source))
 
 
 def assign(
     w: Writer, op: Operation, targets: Sequence[SSAValue], sources: Sequence[SSAValue]
 ) -> None:
-    """Assign all at once: by way of temporaries where one source is another's target."""
+    """Assign in parallel: through temporaries where one source is another's target."""
     for target, source in zip(targets, sources, strict=True):
         if w.guards is not None and isinstance(target.type, MemRefType):
             check_same_sizes(w, op, w.buffer(source), w.buffer(target), strides=True)
@@ -84,7 +84,7 @@ def _text(w: Writer, target: SSAValue, source: SSAValue) -> str:
 
 
 def alias(w: Writer, value: SSAValue, other: SSAValue) -> None:
-    """Let ``value`` be what ``other`` is."""
+    """Make ``value`` another name of ``other``."""
     if isinstance(value.type, MemRefType):
         w.buffers[value] = w.buffers[other]
     else:
@@ -93,7 +93,7 @@ def alias(w: Writer, value: SSAValue, other: SSAValue) -> None:
 
 @emit(scf.ForOp)
 def _for(w: Writer, op: scf.ForOp) -> None:
-    """Carried values are variables, which are the loop's results when it is over."""
+    """Carried values are variables, which hold the loop's results at its end."""
     index, *carried = op.body.block.args
     check_loop(w, op, w[op.lb], w[op.ub], w[op.step])
     for result, argument, start in zip(op.res, carried, op.iter_args, strict=True):
@@ -101,7 +101,7 @@ def _for(w: Writer, op: scf.ForOp) -> None:
         alias(w, argument, result)
     if request := _request(w, op):
         w.line(request)
-    # what a guard ends is no loop that OpenMP takes
+    # OpenMP accepts no loop that a guard may leave
     if "kernel.simd" in op.attributes and w.guards is None and (sums := _sums(w, op)) is not None:
         for request in w.spelling.side_by_side(sums):
             w.line(request)
@@ -121,7 +121,7 @@ _SUMS: dict[type[Operation], str] = {
 
 
 def _sums(w: Writer, op: scf.ForOp) -> list[tuple[str, str]] | None:
-    """Return how a loop adds up what it carries: operator and variable; None where it does not."""
+    """Return operator and variable of each reduction; None where the loop carries anything else."""
     body = op.body.block
     last = body.last_op
     assert last is not None
@@ -137,9 +137,9 @@ def _sums(w: Writer, op: scf.ForOp) -> list[tuple[str, str]] | None:
 
 
 def _request(w: Writer, op: scf.ForOp) -> str:
-    """Return what the C compiler is told of a loop.
+    """Return the pragma for a loop, "" if there is none.
 
-    That no iteration waits for another is not believed where a text of this floor says it.
+    The attribute for independent iterations is ignored in modules that begin on this floor.
     """
     if times := _written_out(op):
         return w.spelling.unroll(times)
@@ -149,7 +149,7 @@ def _request(w: Writer, op: scf.ForOp) -> str:
 
 
 def _written_out(op: scf.ForOp) -> int:
-    """Return how often a loop runs that is to be written out, else 0."""
+    """Return the trip count of a loop that is to be unrolled, else 0."""
     limits = [v.owner for v in (op.lb, op.ub, op.step)]
     if "kernel.unroll" not in op.attributes:
         return 0
@@ -176,7 +176,7 @@ def _yield(w: Writer, op: scf.YieldOp) -> None:
 
 @emit(scf.ReduceOp)
 def _reduce(w: Writer, op: scf.ReduceOp) -> None:
-    """Nothing: a parallel loop ends here."""
+    """Write nothing: a parallel loop ends here."""
     if op.args:
         fail(op, "a parallel loop cannot reduce here", help="split the reduction, as schedule does")
 
@@ -192,7 +192,7 @@ def _parallel(w: Writer, op: scf.ParallelOp) -> None:
 
 @emit(kernel.GrainOp)
 def _grain(w: Writer, op: kernel.GrainOp) -> None:
-    """Nothing: the parallel loop behind it reads the number."""
+    """Write nothing: the following parallel loop reads the number."""
 
 
 @emit(kernel.ConcurrentOp)
@@ -218,14 +218,14 @@ def _if(w: Writer, op: scf.IfOp) -> None:
 
 @emit(scf.WhileOp)
 def _while(w: Writer, op: scf.WhileOp) -> None:
-    """Test in the middle: the first region runs once more often than the second."""
+    """Test in the middle: the first region runs once more than the second."""
     before, after = op.before_region.block, op.after_region.block
     last = before.last_op
     assert isinstance(last, scf.ConditionOp)
     for argument, start in zip(before.args, op.arguments, strict=True):
         carry(w, argument, start, argument.name_hint or start.name_hint)
     for result, argument, value in zip(op.res, after.args, last.args, strict=True):
-        if value in w.buffers or value in before.args:  # handed on as it came
+        if value in w.buffers or value in before.args:  # forwarded unchanged
             alias(w, result, value)
         else:
             expect(w, op, result, result.name_hint or argument.name_hint)

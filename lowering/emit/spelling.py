@@ -1,7 +1,7 @@
-"""How a C-like language spells types, vectors and functions: what C and OpenCL C do differently.
+"""The syntax of a C-like language: types, vectors and functions, where C and OpenCL C differ.
 
-Every method that yields an expression yields one that may stand next to any operator. A method
-that needs a type or a function declared asks the `Prelude` for it.
+Every method that returns an expression returns one that may be an operand of any operator. A
+method that needs a type or a function declared adds it to the `Prelude`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stepwell.lowering.emit.names import FAULT
 
 @dataclass
 class Prelude:
-    """What the text declares before its functions, each once, in order of first use."""
+    """The declarations before the functions of the text, each once, in order of first use."""
 
     types: dict[str, str] = field(default_factory=dict[str, str])
     functions: dict[str, str] = field(default_factory=dict[str, str])
@@ -30,17 +30,17 @@ class Spelling(ABC):
     """One C-like language."""
 
     words: ClassVar[frozenset[str]]
-    """What an identifier may not be."""
+    """The reserved identifiers."""
     scalars: ClassVar[dict[str, str]]
-    """The type of a value, by element."""
+    """The C type of each element."""
     private_function: ClassVar[str]
-    """What stands before a function that only this text calls."""
+    """The prefix of a function that is local to the text."""
     scalar_code: ClassVar[str] = ""
-    """What stands before a function whose loops the compiler is to make quick."""
+    """The prefix of a function whose loops the compiler should optimize."""
     constant_array: ClassVar[str] = "static const "
-    """What stands before an array of constants."""
+    """The prefix of an array of constants."""
     constant_space: ClassVar[str] = ""
-    """Where such an array lies."""
+    """The address space of such an array."""
 
     def __init__(self) -> None:
         self.prelude = Prelude()
@@ -52,11 +52,11 @@ class Spelling(ABC):
         """Return the type of a value."""
 
     def memory(self, element: str) -> str:
-        """Return the type an element has in memory."""
+        """Return the type of an element in memory."""
         return self.type(Kind("u8" if element == "i1" else element))
 
     def literal(self, element: str, value: float) -> str:
-        """Return a constant of a scalar element type; floats come back to the last bit."""
+        """Return a constant of a scalar element type; floats round-trip exactly."""
         if element in ("f64", "f32"):
             return self._float(element, value)
         if element in ("f16", "bf16"):
@@ -102,7 +102,7 @@ class Spelling(ABC):
 
     @abstractmethod
     def compared(self, kind: Kind, comparison: str) -> str:
-        """Return the result of comparing two of ``kind``, as its mask."""
+        """Return a comparison of two values of ``kind``, as their mask."""
 
     @abstractmethod
     def select(self, kind: Kind, mask: str, yes: str, no: str) -> str:
@@ -123,38 +123,38 @@ class Spelling(ABC):
         """Return the statement that assigns one lane."""
 
     def small(self, kind: Kind, constant: str) -> str:
-        """Return an integer constant that may meet a vector of ``kind`` in an operator."""
+        """Return an integer constant that can be combined with a vector of ``kind``."""
         return constant
 
     @abstractmethod
     def load(self, kind: Kind, address: str, space: str = "") -> str:
-        """Return the vector that lies at ``address``, which need not be aligned.
+        """Return the vector at ``address``, which need not be aligned.
 
-        space : of the address, where the language has several
+        space : the address space, if the language has several
         """
 
     def side_by_side(self, sums: Sequence[tuple[str, str]]) -> Sequence[str]:
-        """Ask for vectors of a loop whose iterations may run side by side.
+        """Return the pragmas that vectorize a loop with independent iterations.
 
-        sums : operators and variables that it adds up, in any order
+        sums : operators and variables of its reductions, which may be reassociated
         """
         return ()
 
     def unroll(self, times: int) -> str:
-        """Ask for the next loop to be written out; "" where that cannot be said."""
+        """Return the pragma that unrolls the next loop; "" if there is none."""
         return ""
 
     def independent(self) -> str:
-        """Say that iterations of the next loop do not wait for each other; "" where it cannot."""
+        """Return the pragma that the next loop's iterations are independent, or ""."""
         return ""
 
     def held(self, kind: Kind, x: str) -> str:
-        """Return ``x``, just loaded, to be kept in a register rather than loaded at each use."""
+        """Return ``x``, just loaded, forced into a register rather than reloaded at each use."""
         del kind
         return x
 
     def prefetch(self, address: str) -> str:
-        """Return the statement that asks for the line of memory at ``address``; none if empty."""
+        """Return the statement that prefetches the cache line at ``address``, or ""."""
         del address
         return ""
 
@@ -162,10 +162,10 @@ class Spelling(ABC):
 
     @abstractmethod
     def pinned(self, kind: Kind, x: str) -> str:
-        """Return the scalar ``x``, not to be read from memory again where it is used."""
+        """Return the scalar ``x``, which must not be loaded from memory again."""
 
     def fault(self, number: int, a: str, b: str) -> str:
-        """Return the statement that notes which guard failed first, and two numbers."""
+        """Return the statement that records the first guard to fail, and two numbers."""
         integer, long = self.type(Kind("i32")), self.type(Kind("i64"))
         head, first = self.noting()
         self.prelude.types["sw_fault"] = (
@@ -184,39 +184,39 @@ class Spelling(ABC):
 
     @abstractmethod
     def noting(self) -> tuple[str, Sequence[str]]:
-        """Return how the function that notes a fault begins, up to the type of its argument.
+        """Return the beginning of the function that records a fault, up to its argument's type.
 
-        Then the rows that note its number, and return where another was noted before.
+        Then the rows that record its number, and return if another was recorded before.
         """
 
     @abstractmethod
     def faulted(self) -> str:
-        """Return whether some guard has failed."""
+        """Return the condition that some guard has failed."""
 
     @abstractmethod
     def address(self, pointer: str) -> str:
-        """Return a pointer as a number."""
+        """Return a pointer converted to an integer."""
 
     @abstractmethod
     def store(self, kind: Kind, address: str, x: str, space: str = "") -> str:
         """Return the statement that writes ``x`` at ``address``."""
 
     def stream(self, kind: Kind, address: str, x: str, space: str = "") -> str:
-        """Return the statement that writes ``x`` past the caches, where that can be said."""
+        """Return the statement for a non-temporal store of ``x``, or a plain one."""
         return self.store(kind, address, x, space)
 
     def fence(self) -> str:
-        """Return the statement after which others see what `stream` wrote; nothing if they do."""
+        """Return the fence that makes non-temporal stores visible to others; "" if not needed."""
         return ""
 
     @abstractmethod
     def shuffle(self, kind: Kind, x: str, y: str, source: Kind, lanes: Sequence[int]) -> str:
-        """Return the lanes of ``x`` and ``y``, numbered through, that ``lanes`` names."""
+        """Return a shuffle: the lanes of ``x``, then of ``y``, that ``lanes`` numbers."""
 
     def permuted(self, table: Kind, which: Kind, x: str, y: str) -> list[str]:
-        """Return rows, ending in `#else`, that return lanes ``y`` of ``x``, counted round.
+        """Return rows, ending in `#else`, that return lanes ``y`` of ``x``, modulo the size.
 
-        There are none where the language has no shuffle by numbers that only the run knows.
+        [] if the language has no shuffle by dynamic indices.
         """
         del table, which, x, y
         return []
@@ -224,12 +224,12 @@ class Spelling(ABC):
     # functions
 
     def quick(self, what: str, kind: Kind) -> list[str]:
-        """Return rows that compute ``what`` of ``x`` and ``y`` where the machine has it.
+        """Return rows that compute ``what`` of ``x`` and ``y`` by an instruction of the machine.
 
-        They end in `#else`; there are none where the language cannot ask for an instruction.
-        ``what`` is ``maximum`` and its kin, these with ``_of_constant`` after, or the name of a
-        function's ``kernel.instruction``; or ``dot`` and the elements of both operands, words whose
-        products are added to ``z``.
+        They end in `#else`; [] if the language has no such instructions. ``what`` is ``maximum``,
+        ``minnum`` etc., optionally with ``_of_constant`` appended, or the name of a function's
+        ``kernel.instruction``; or ``dot`` and both operands' elements, words whose products are
+        added to ``z``.
         """
         del what, kind
         return []
@@ -261,15 +261,15 @@ class Spelling(ABC):
 
     @abstractmethod
     def function(self, name: str, kind: Kind, operands: Sequence[str]) -> str:
-        """Call a function of the mathematical library by its C name without suffix."""
+        """Call a function of the math library by its C name without suffix."""
 
     def bit_count(self, what: str, kind: Kind) -> list[str]:
-        """Return the body of a bit count of the scalar ``x``; nothing where a loop must do."""
+        """Return the body of a bit count of the scalar ``x``; [] if a loop must do it."""
         return []
 
     @abstractmethod
     def masked_load(self, kind: Kind, mask: Kind, pointer: str) -> str:
-        """Return a function of address, mask and what the unset lanes are."""
+        """Return a function of address, mask and the values of disabled lanes."""
 
     @abstractmethod
     def masked_store(self, kind: Kind, mask: Kind, pointer: str) -> str:
@@ -280,7 +280,7 @@ class Spelling(ABC):
         """Return the upper 64 bits of the product of the i64 ``x`` and ``y``."""
 
     def half_conversion(self, kind: Kind, widening: bool) -> list[str]:
-        """Return lines that convert f16 with the machine's own instruction, under ``#if``."""
+        """Return lines that convert f16 by the machine's instructions, under ``#if``."""
         return []
 
     @abstractmethod

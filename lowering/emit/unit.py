@@ -1,4 +1,4 @@
-"""The text being written: its functions and arrays, each written when first asked for."""
+"""A translation unit: its functions and arrays, each written at its first use."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from stepwell.lowering.emit.writer import Notes, Writer, pruned, words
 from stepwell.transforms.passes import fail
 
 STACK = 1 << 21
-"""Bytes that functions which call each other may have on the stack: a quarter of a usual one."""
+"""The most bytes of stack that a chain of calls may use: a quarter of the usual stack."""
 
 
 @dataclass
 class Function:
-    """A function already written: how to call it and what it does to its operands."""
+    """A function that has been written: its parameters, and the operands it writes."""
 
     name: str
     parameters: list[Parameter]
@@ -36,27 +36,27 @@ class Function:
     result_type: str
     writes: list[bool]
     stack: int = 0
-    """Bytes that it has on the stack, with what it calls."""
+    """Bytes of stack that it uses, including its callees."""
 
     @property
     def guarded(self) -> bool:
-        """Whether it may end because a guard has failed."""
+        """Whether it may return early because a guard failed."""
         return any(p.part == "fault" for p in self.parameters)
 
 
 @dataclass
 class Piece:
-    """What stands at file scope: a function, a type, or an array."""
+    """A definition at file scope: a function, a type, or an array."""
 
     name: str
     text: str
     op: Operation | None = None
-    """The function or kernel it was written from."""
+    """The function or kernel that it implements."""
     declaration: str = ""
-    """How another translation unit declares a kernel; other pieces are repeated there."""
+    """A kernel's declaration for other translation units; other pieces are copied there."""
 
     def titled(self, notes: Notes) -> str:
-        """Return the text below a comment that says where it comes from."""
+        """Return the text below a comment with its source lines."""
         if not isinstance(self.op, func.FuncOp | kernel.FuncOp):
             return self.text
         what = "kernel" if isinstance(self.op, kernel.FuncOp) else "function"
@@ -81,11 +81,11 @@ class Unit:
     pieces: list[Piece] = field(default_factory=list[Piece])
     begun: list[str] = field(default_factory=list[str])
     fault_space: ClassVar[str] = ""
-    """Where that lies, in languages that say so."""
+    """The address space of the record of faults, in languages that have them."""
     guards: Guards | None = None
-    """Of a module that states its own addresses."""
+    """The guards of a module with its own addresses, else None."""
     faults: Guards | None = None
-    """Those, or where there are none the checks of the user's, if there are any."""
+    """The same guards, or else those of the user's checks, if there are any."""
 
     def __post_init__(self) -> None:
         if GUARDED in self.module.attributes:
@@ -99,7 +99,7 @@ class Unit:
                 fail(op, f"{op.name} has no place at the top of a module on the loops floor")
 
     def adopt(self, lowered: ModuleOp) -> None:
-        """Know the functions of another module that the kernels in it call."""
+        """Register the functions of another module that its kernels call."""
         for op in lowered.ops:
             if isinstance(op, func.FuncOp):
                 self.symbols.setdefault(op.sym_name.data, op)
@@ -116,7 +116,7 @@ class Unit:
 
     @property
     def fault_type(self) -> str:
-        """The type of where guards note that they have failed."""
+        """The pointer type of the record in which guards note a failure."""
         return f"{self.fault_space}struct sw_fault *"
 
     def name(self, prefix: str, symbol: str) -> str:
@@ -124,14 +124,14 @@ class Unit:
         return self.unique(f"{prefix}_{identifier(symbol)}")
 
     def unique(self, name: str) -> str:
-        """Return ``name``, or what is most like it and not taken at file scope."""
+        """Return ``name``, with underscores appended until it is unused at file scope."""
         while name in self.names.taken:
             name += "_"
         self.names.taken.add(name)
         return name
 
     def function(self, user: Operation, symbol: str) -> Function:
-        """Return the function or kernel ``symbol``, writing it first if need be."""
+        """Return the function or kernel ``symbol``, after writing it if necessary."""
         if symbol not in self.functions:
             op = self.symbols.get(symbol)
             if not isinstance(op, func.FuncOp | kernel.FuncOp):
@@ -185,7 +185,7 @@ class Unit:
         return Function(name, kept, results, result_type, written_ones, stack)
 
     def written_in(self, op: func.FuncOp | kernel.FuncOp) -> set[SSAValue]:
-        """Return every buffer that ``op`` may write; fail where one is constant."""
+        """Return every buffer that ``op`` may write; fail if one is constant."""
         writes = written(op.body, lambda user, symbol: self.function(user, symbol).writes)
         if self.guards is None:
             return writes
@@ -217,7 +217,7 @@ class Unit:
         return f"struct {name}_results"
 
     def array(self, user: Operation, symbol: str) -> tuple[str, bool]:
-        """Return name and writability of a memref.global, declaring it first if need be."""
+        """Return name and writability of a memref.global, after declaring it if necessary."""
         if symbol not in self.arrays:
             op = self.symbols.get(symbol)
             if not isinstance(op, memref.GlobalOp):
@@ -226,7 +226,7 @@ class Unit:
         return self.arrays[symbol]
 
     def _declare(self, op: memref.GlobalOp) -> str:
-        """Declare an array with its values, sixteen a line."""
+        """Declare an array with its values, sixteen per line."""
         name = self.name("data", op.sym_name.data)
         element = element_name(op.type.element_type)
         if element is None:
@@ -257,26 +257,26 @@ class FunctionWriter(Writer):
     unit: Unit = field(kw_only=True)
     name: str = field(kw_only=True)
     threads: bool = False
-    """Whether a parallel loop met here is to be handed to the runtime."""
+    """Whether parallel loops in it are passed to the runtime."""
     results: list[Kind] = field(default_factory=list[Kind])
     result_type: str = "void"
     outlined: bool = False
-    """Whether a loop is being written that is a function of its own."""
+    """Whether the current lines are of an outlined loop."""
     scalar: bool = False
-    """Whether loops are the C compiler's to make vectors of."""
+    """Whether loops are left to the C compiler's vectorizer."""
     alone: bool = False
-    """Whether no two of its pointers point to the same memory."""
+    """Whether its pointers never alias."""
     deepest: int = 0
-    """Bytes that the functions called have on the stack, at most."""
+    """The most bytes of stack that a callee uses."""
 
     def bail(self) -> str:
-        """Return nothing, or zero."""
+        """Return from the function, with a zero value if it has results."""
         if self.outlined or self.result_type == "void":
             return "return;"
         return f"return ({self.result_type}){{0}};"
 
     def on_stack(self, op: Operation) -> int:
-        """Return the bytes on the stack; refuse more than there may be, in guarded modules."""
+        """Return the bytes of stack it uses; in guarded modules fail if they exceed the limit."""
         kinds = (self.kinds[v] for v in self.values if v in self.kinds)
         values = sum(kind.bits // 8 * max(kind.lanes, 1) for kind in kinds)
         bytes = self.stack + values + self.deepest
@@ -286,7 +286,7 @@ class FunctionWriter(Writer):
         return bytes
 
     def returned(self, op: Operation, type: Attribute) -> Kind:
-        """Return the kind in which a function hands back a value."""
+        """Return the kind in which a function returns a value."""
         if (kind := kind_of(type)) is None:
             fail(op, f"a function cannot return {type} in C", "write into an argument instead")
         return kind
@@ -297,7 +297,7 @@ class FunctionWriter(Writer):
         return name, self.spelling.constant_space if not writable else "", writable
 
     def call(self, op: Operation, callee: str, operands: Sequence[SSAValue]) -> None:
-        """Call what has been written before."""
+        """Call a function of the unit."""
         function = self.unit.function(op, callee)
         self.deepest = max(self.deepest, function.stack)
         call = f"{function.name}({', '.join(p.given(self, operands) for p in function.parameters)})"

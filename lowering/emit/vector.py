@@ -20,7 +20,7 @@ from stepwell.transforms.passes import fail
 
 
 def _address(w: Writer, op: Any) -> str:
-    """Return where a vector begins, refusing lanes that do not lie side by side."""
+    """Return the address of a vector; fail if its lanes are not contiguous."""
     buffer = w.buffer(op.base)
     if buffer.strides and buffer.strides[-1] != "1":
         fail(op, f"{op.name} needs a last dimension without gaps, its stride is not 1")
@@ -29,7 +29,7 @@ def _address(w: Writer, op: Any) -> str:
 
 @emit(vector.LoadOp)
 def _load(w: Writer, op: vector.LoadOp) -> None:
-    """Truth values lie in memory as bytes."""
+    """Booleans are bytes in memory."""
     kind, s = w.kind(op.result), w.spelling
     check_element(w, op, op.base, op.indices, kind.lanes)
     if kind.is_mask:
@@ -47,11 +47,11 @@ _HOLDING = (
     *(arith.MaxnumfOp, arith.MinnumfOp, arith.CmpfOp),
     kernel.DotOp,
 )
-"""What of products, and of extremes with NaN watched for, gcc would read memory for again."""
+"""Users for which gcc would reload memory: products, and extrema that handle NaN."""
 
 
 def _is_held(op: vector.LoadOp) -> bool:
-    """Whether a loop that carries registers reads this for several of them, now or written out."""
+    """Whether a load in a loop with accumulators has several such users, now or once unrolled."""
     loop = op.parent_op()
     while isinstance(loop, scf.IfOp):
         loop = loop.parent_op()
@@ -65,7 +65,7 @@ def _is_held(op: vector.LoadOp) -> bool:
 
 
 def _bytes(w: Writer, value: SSAValue) -> tuple[str, Kind]:
-    """Return a vector as it lies in memory."""
+    """Return a vector in its memory representation."""
     kind, s = w.kind(value), w.spelling
     if not kind.is_mask:
         return w[value], kind
@@ -123,7 +123,7 @@ def _insert(w: Writer, op: vector.InsertOp) -> None:
 
 @emit(vector.ShuffleOp)
 def _shuffle(w: Writer, op: vector.ShuffleOp) -> None:
-    """A lane numbered -1 may hold anything."""
+    """A lane numbered -1 is undefined."""
     x, kind = w.kind(op.v1), w.kind(op.result)
     kind = kind.of(x.element)
     lanes = [max(n, 0) for n in op.mask.get_values()]
@@ -132,7 +132,7 @@ def _shuffle(w: Writer, op: vector.ShuffleOp) -> None:
 
 @emit(kernel.LookupOp)
 def _lookup(w: Writer, op: kernel.LookupOp) -> None:
-    """A shuffle by numbers that only the run knows; a lane at a time where there is none."""
+    """A shuffle by dynamic indices; lane by lane if the language has none."""
     kind, table, which, s = w.kind(op.result), w.kind(op.table), w.kind(op.indices), w.spelling
     kind = kind.of(table.element)
     last = table.lanes - 1
@@ -152,7 +152,7 @@ def _bitcast(w: Writer, op: vector.BitcastOp) -> None:
 
 @emit(vector.CreateMaskOp)
 def _create_mask(w: Writer, op: vector.CreateMaskOp) -> None:
-    """The first n lanes, n being anything."""
+    """Set the first n lanes; n may be any number."""
     kind, s = w.kind(op.mask_vector), w.spelling
     lanes = kind.lanes
     numbers = kind.of("i32")
@@ -167,7 +167,7 @@ def _create_mask(w: Writer, op: vector.CreateMaskOp) -> None:
 
 @emit(vector.MaskedLoadOp)
 def _masked_load(w: Writer, op: vector.MaskedLoadOp) -> None:
-    """Touch only the lanes that are set."""
+    """Access only the enabled lanes."""
     kind, mask, s = w.kind(op.pass_thru), w.kind(op.mask), w.spelling
     if kind.is_mask:
         fail(op, "a masked load of truth values is not supported", help="load them as i8")
@@ -188,7 +188,7 @@ def _masked_store(w: Writer, op: vector.MaskedStoreOp) -> None:
     w.line(f"{name}({_address(w, op)}, {w[op.mask]}, {x});")
 
 
-# reductions: halves are combined with halves, as a tree
+# reductions: a tree that combines halves
 
 _INFIX = {"add": "+", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 _OF_TRUTHS = {
@@ -210,11 +210,11 @@ def _reduction(w: Writer, op: vector.ReductionOp) -> None:
 
 
 SHORT = 128
-"""Vectors of so many bits are moved about at once, longer ones in some time."""
+"""The vector length in bits up to which a shuffle has low latency."""
 
 
 def _tree(s: Spelling, name: str, kind: Kind) -> str:
-    """Declare a function that combines all lanes, halves of longer vectors in shorter ones."""
+    """Declare a function that combines all lanes by halves, in shorter and shorter vectors."""
     rows: list[str] = []
     x, width, now = "x", kind.lanes, kind
     while width > 1:

@@ -1,8 +1,8 @@
-"""Write the body of one function: statements, the names of values, where each comes from.
+"""Write the body of one function: statements, the names of values, and source comments.
 
 A rule of the table `emit` gets the writer and one op, and prints whole statements; every
-statement ends in a comment with the source lines it came from. What differs between C and OpenCL
-C is a `Spelling`, and for whole functions and parallel loops a subclass of `Writer`.
+statement ends in a comment with its source lines. The differences of C and OpenCL C are in a
+`Spelling`, those of whole functions and parallel loops in subclasses of `Writer`.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from stepwell.lowering.emit.spelling import Spelling
 from stepwell.transforms.passes import fail
 
 emit: RuleTable[Callable[[Writer, Any], None]] = RuleTable("emit")
-"""``(writer, op)``: print the statements of one op. Third parties add rows for ops of theirs."""
+"""``(writer, op)``: print the statements of one op. Third parties add rows for their ops."""
 
 
 class Line(NamedTuple):
-    """One line of text, and the source lines it came from."""
+    """One line of text, with its source lines."""
 
     depth: int
     text: str
     note: str
     defines: str = ""
-    """The name it gives to a value; the line may go if nothing mentions that."""
+    """The name that it defines; the line is dropped if that is unused."""
 
     def __str__(self) -> str:
         indented = f"{'  ' * self.depth}{self.text}"
@@ -51,12 +51,12 @@ class Line(NamedTuple):
 
 
 def words(lines: Iterable[Line]) -> set[str]:
-    """Return every identifier that ``lines`` mention."""
+    """Return every identifier used in ``lines``."""
     return set(WORD.findall(" ".join(line.text for line in lines)))
 
 
 def pruned(lines: Sequence[Line]) -> list[Line]:
-    """Return ``lines`` without definitions that nothing mentions."""
+    """Return ``lines`` without unused definitions."""
     mentioned = Counter(WORD.findall(" ".join(line.text for line in lines)))
     kept: list[Line] = []
     for line in reversed(lines):
@@ -69,7 +69,7 @@ def pruned(lines: Sequence[Line]) -> list[Line]:
 
 @dataclass
 class Notes:
-    """The comment of each location, worked out once."""
+    """The comment of each location, cached."""
 
     known: dict[int, tuple[LocationAttr, str]] = field(
         default_factory=dict[int, tuple[LocationAttr, str]]
@@ -86,7 +86,7 @@ class Notes:
 
 
 def source_lines(location: LocationAttr) -> str:
-    """Spell every source line in ``location``, file by file, runs of lines as ranges.
+    """Return every source line in ``location``, file by file, runs of lines as ranges.
 
     >>> from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
     >>> source_lines(FileLineColLoc(StringAttr("dir/m.mlir"), IntAttr(3), IntAttr(1)))
@@ -110,7 +110,7 @@ def _runs(lines: list[int]) -> Generator[str]:
 
 @dataclass
 class Writer(ABC):
-    """Lines of one function and what its values are called."""
+    """The lines of one function, and the names of its values."""
 
     spelling: Spelling
     notes: Notes
@@ -122,29 +122,29 @@ class Writer(ABC):
     declared: dict[str, str] = field(default_factory=dict[str, str])
     """The type of every variable, by name, in order of declaration."""
     yields: Sequence[SSAValue] = ()
-    """What the scf.yield of the region being written assigns."""
+    """The values that the scf.yield of the current region assigns."""
     depth: int = 1
     note: str = ""
     guards: Guards | None = None
-    """Notes what is compared before it is touched, in modules that state their own addresses."""
+    """The guards of accesses, in modules with their own addresses."""
     faults: Guards | None = None
-    """Numbers all that may end a call."""
+    """Numbers everything that may end a call."""
     stack: int = 0
-    """Bytes of the buffers that it has on the stack."""
+    """Bytes of its buffers on the stack."""
     contracts: ClassVar[bool] = False
-    """Whether a product stands where it is added, for compilers that fuse within expressions."""
+    """Whether products are written inside sums, for compilers that contract expressions."""
     streamed: bool = False
-    """Whether something was written past the caches, in this function or loop."""
+    """Whether this function or loop has non-temporal stores."""
 
     # lines
 
     def line(self, text: str, defines: str = "") -> None:
-        """Write one line at the present depth, from the op being written."""
+        """Write one line at the current depth, with the current op's source lines."""
         self.lines.append(Line(self.depth, text, self.note, defines))
 
     @contextmanager
     def block(self, head: str, tail: str = "}") -> Generator[None]:
-        """Write ``head {``, what is written inside, and ``tail``."""
+        """Write ``head {``, the lines written inside, and ``tail``."""
         self.line(f"{head} {{")
         self.depth += 1
         yield
@@ -152,7 +152,7 @@ class Writer(ABC):
         self.end(tail)
 
     def end(self, text: str = "}") -> None:
-        """Write a line that closes something and so came from nowhere."""
+        """Write a closing line, which has no source lines."""
         self.lines.append(Line(self.depth, text, ""))
 
     def ops(self, block: Block) -> None:
@@ -176,9 +176,9 @@ class Writer(ABC):
 
     @contextmanager
     def held(self, values: Iterable[SSAValue]) -> Generator[None]:
-        """Have numbers from memory stay what they are from when they are compared.
+        """Copy numbers from memory to variables before their check.
 
-        A C compiler may read memory twice where no other thread writes; a race breaks that.
+        A C compiler assumes that no other thread writes, and may load again after the check.
         """
         before: dict[SSAValue, str] = {}
         for value in values:
@@ -214,7 +214,7 @@ class Writer(ABC):
         return self.values[value]
 
     def bind(self, value: SSAValue, expression: str, kind: Kind | None = None) -> None:
-        """Let ``expression``, which may stand next to any operator, be the value; write nothing."""
+        """Use ``expression``, an operand for any operator, as the value; write nothing."""
         self.values[value] = expression
         if kind is not None:
             self.kinds[value] = kind
@@ -234,7 +234,7 @@ class Writer(ABC):
         return name
 
     def define(self, value: SSAValue, expression: str, kind: Kind | None = None) -> None:
-        """Write ``const T name = expression;``, or nothing where nobody uses the value."""
+        """Write ``const T name = expression;``, or nothing if the value is unused."""
         if value.first_use is None:
             return
         if expression[0] == "(" and _closes_at_end(expression):
@@ -245,7 +245,7 @@ class Writer(ABC):
     # memrefs
 
     def buffer(self, value: SSAValue) -> Buffer:
-        """Return what is known of a memref."""
+        """Return the buffer of a memref."""
         return self.buffers[value]
 
     def element(self, op: Operation, type: MemRefType) -> str:
@@ -258,7 +258,7 @@ class Writer(ABC):
     def shaped(
         self, op: Operation, type: MemRefType, sizes: Iterable[str], strides: Iterable[str] = ()
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return sizes and strides; the given ones fill the `?` of the type, in order."""
+        """Return sizes and strides; the given ones replace the `?` of the type, in order."""
         layout = layout_of(type)
         if layout is None:
             fail(op, f"{type} has no strides", help="layouts are row-major or strided<[...]>")
@@ -276,8 +276,8 @@ class Writer(ABC):
     def element_at(self, buffer: Buffer, indices: Iterable[SSAValue]) -> str:
         """Return the element at ``indices``.
 
-        Numbers added to them are added up behind them, so that elements a known way apart are seen
-        to be so: `x[i * 8 + 16]`, not `x[j * 8]` where `j = i + 2`.
+        Constants in them become one offset at the end, so that the C compiler sees the distance of
+        elements: `x[i * 8 + 16]`, not `x[j * 8]` where `j = i + 2`.
         """
         names: list[str] = []
         further = 0
@@ -290,7 +290,7 @@ class Writer(ABC):
         return buffer.at(names, further)
 
     def _sum(self, index: SSAValue) -> tuple[SSAValue, int] | None:
-        """Return what ``index`` is the sum of, where that is something known here and a number."""
+        """Return ``index`` as a known value plus a constant, None if it is no such sum."""
         op = index.owner
         if not isinstance(op, arith.AddiOp) or op.lhs not in self.values:
             return None
@@ -299,33 +299,33 @@ class Writer(ABC):
             return None
         added = by.value.value.data
         if self.guards is not None and (self.guards.is_wild(index) or abs(added) >= NEAR):
-            return None  # what was compared is the sum
+            return None  # the guard compares the sum itself
         return op.lhs, added
 
     # narrow floats
 
     def widened(self, value: SSAValue) -> str:
-        """Return a value, as f32 where it is a narrow float."""
+        """Return a value, converted to f32 if it is a narrow float."""
         return widen(self.spelling, self.kind(value), self[value])
 
     def narrowed(self, kind: Kind, x: str) -> str:
-        """Return an expression of f32 as ``kind``, where that is a narrow float."""
+        """Return an expression of f32 converted to ``kind``, if that is a narrow float."""
         return narrow(self.spelling, kind, x)
 
-    # what targets do differently
+    # overridden by targets
 
     def parallel(self, op: scf.ParallelOp) -> None:
-        """Write a parallel loop; a plain writer has no threads to give it."""
+        """Write a parallel loop; the base class has no threads and writes a serial one."""
         self.serial(op)
 
     def concurrent(self, op: kernel.ConcurrentOp) -> None:
-        """Write branches that may run at the same time; without threads, one after the other."""
+        """Write concurrent branches; without threads, one after the other."""
         for branch in op.branches:
             with self.block(""):
                 self.ops(branch.block)
 
     def serial(self, op: scf.ParallelOp, first: int = 0) -> None:
-        """Write a parallel loop as nested loops, those before number ``first`` left out."""
+        """Write a parallel loop as nested loops, from loop number ``first`` on."""
         heads = list(zip(op.body.block.args, op.lowerBound, op.upperBound, op.step, strict=True))
         for i, low, high, step in heads[first:]:
             self.line(f"{self.loop_head(i, self[low], self[high], self[step])} {{")
@@ -351,12 +351,12 @@ class Writer(ABC):
         return name, ""
 
     def strides_of(self, value: SSAValue, strides: tuple[str, ...]) -> tuple[str, ...]:
-        """Return how far apart the elements of a buffer on the stack are."""
+        """Return the strides of a buffer on the stack."""
         del value
         return strides
 
     def copy(self, source: Buffer, target: Buffer, count: str) -> None:
-        """Write the copy of ``count`` elements that lie side by side."""
+        """Write the copy of ``count`` contiguous elements."""
         index = self.fresh("i", self.spelling.type(Kind("index")))
         self.line(f"for ({self.declared[index]} {index} = 0; {index} < {count}; {index}++)")
         self.depth += 1
@@ -364,7 +364,7 @@ class Writer(ABC):
         self.depth -= 1
 
     def bail(self) -> str:
-        """Return the statement that ends the function where a guard has failed."""
+        """Return the statement that leaves the function after a failed guard."""
         return "return;"
 
     @abstractmethod
@@ -377,15 +377,15 @@ class Writer(ABC):
 
     @abstractmethod
     def leave(self, op: Operation) -> None:
-        """Write the end of a function or kernel, handing back the operands."""
+        """Write the end of a function or kernel, returning the operands."""
 
 
 NEAR = 1 << 31
-"""Numbers less than this, times strides as small, added to places of elements do not overflow."""
+"""The bound of constants and of strides whose products, added to offsets, do not overflow."""
 
 
 def unknown(op: Operation) -> NoReturn:
-    """Refuse an op without a rule."""
+    """Fail for an op without a rule."""
     near = difflib.get_close_matches(op.name, sorted(kind.name for kind in emit), 1)
     guess = f"did you mean {near[0]}? " if near and near[0] != op.name else ""
     fail(

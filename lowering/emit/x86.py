@@ -1,22 +1,22 @@
-"""Single instructions of x86 for what takes several operators in C, as bodies of functions."""
+"""Single x86 instructions for operations that take several operators in C, as function bodies."""
 
 from __future__ import annotations
 
 from stepwell.lowering.emit.kinds import Kind
 
 _LETTERS = {"f32x16": "ps", "f64x8": "pd"}
-"""The kinds that fill a register of AVX-512, and how instructions on them end."""
+"""The kinds that fill an AVX-512 register, and the suffixes of their instructions."""
 
 
 def extreme(name: str, kind: Kind) -> list[str]:
-    """Return the greater or lesser of ``x`` and ``y`` by VRANGE, which orders zeros but not NaN."""
+    """Return the extremum of ``x`` and ``y`` by VRANGE, which orders zeros but ignores NaN."""
     size = kind.bits * kind.lanes
     if kind.element not in ("f32", "f64") or size not in (128, 256, 512):
         return []
     letters, rounding = ("ps" if kind.element == "f32" else "pd"), ", 4" if size == 512 else ""
     mode = 5 if name.startswith("max") else 4
     other, lanes = "x", "-1"
-    if name.endswith("imum"):  # where one of them is NaN their sum is
+    if name.endswith("imum"):  # if one operand is NaN, so is the sum
         other, lanes = "x + y", f"__builtin_ia32_cmp{letters}{size}_mask(x, y, 7, -1{rounding})"
     call = f"__builtin_ia32_range{letters}{size}_mask(x, y, {mode}, {other}, {lanes}{rounding})"
     shorter = "" if size == 512 else " && defined(__AVX512VL__)"
@@ -24,7 +24,7 @@ def extreme(name: str, kind: Kind) -> list[str]:
 
 
 def extreme_of_constant(name: str, kind: Kind) -> list[str]:
-    """Return the same where ``y`` is a constant but 0: the second operand wins where one is NaN."""
+    """Return the same for a nonzero constant ``y``: if an operand is NaN the second is taken."""
     letters = _LETTERS.get(str(kind))
     if letters is None:
         return []
@@ -42,14 +42,14 @@ _INSTRUCTIONS = {
         "__builtin_ia32_range{letters}512_mask(x, 1.0f + ({type}){{0}}, 2, x, -1, 4)",
     ),
 }
-"""Functions of ``x``, or ``x`` and ``y``: where there is an instruction, and how it is called.
+"""Functions of ``x``, or ``x`` and ``y``: the condition, and the builtin call.
 
-`bounded` and `tamed` stand for each other, so they ask for the same.
+`bounded` and `tamed` only work together, so they have the same condition.
 """
 
 
 def integer_extreme(name: str, kind: Kind) -> list[str]:
-    """Return the greater or lesser of integers by one instruction, for which gcc takes three."""
+    """Return the extremum of integers by one instruction, where gcc emits three."""
     size, letter = kind.bits * kind.lanes, "bwdq"[(kind.bits // 8).bit_length() - 1]
     if size not in (256, 512) or (size == 256 and letter == "q"):
         return []
@@ -67,7 +67,7 @@ def integer_extreme(name: str, kind: Kind) -> list[str]:
 
 
 def instruction(name: str, kind: Kind) -> list[str]:
-    """Return how the function ``name`` is one instruction, or none, where it is."""
+    """Return the function ``name`` as one instruction, [] if there is none."""
     letters = _LETTERS.get(str(kind))
     if name not in _INSTRUCTIONS or letters is None:
         return []
@@ -80,7 +80,7 @@ def instruction(name: str, kind: Kind) -> list[str]:
 
 
 def shuffled(kind: Kind) -> list[str]:
-    """Return how clang takes lanes ``y`` of ``x``."""
+    """Return lanes ``y`` of ``x`` in clang."""
     letters = _LETTERS.get(str(kind))
     if letters != "ps":
         return []
@@ -89,11 +89,11 @@ def shuffled(kind: Kind) -> list[str]:
 
 
 _STREAMING = {64: ("__AVX512F__", "512"), 32: ("__AVX__", "256"), 16: ("__SSE__", "")}
-"""For vectors of so many bytes: where they can be written past the caches, and by what."""
+"""By vector size in bytes: the condition for non-temporal stores, and their suffix."""
 
 
 def streaming(kind: Kind, name: str) -> list[str]:
-    """Return how ``x`` of type ``name`` is written past the caches at ``p``, where it is aligned.
+    """Return a non-temporal store of ``x`` of type ``name`` at ``p``, if aligned.
 
     clang has a builtin for every machine.
     """
@@ -122,7 +122,7 @@ _DOUBLED = {8: "bw", 16: "wd", 32: "dq"}
 
 
 def doubled(to: Kind, source: Kind) -> list[str]:
-    """Return how integers of twice the width are made at once; gcc makes two halves of them."""
+    """Return the conversion to integers of twice the width; gcc would do it in two halves."""
     size, name = to.bits * to.lanes, _DOUBLED.get(source.bits)
     whole = to.element[0] in "iu" and source.element[0] in "iu"
     if not whole or size not in (256, 512) or to.bits != 2 * source.bits or name is None:

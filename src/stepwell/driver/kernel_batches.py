@@ -55,7 +55,7 @@ class KernelBatches:
             yield self.module
 
     def gather(self, some: ModuleOp) -> None:
-        """Keep one copy of each function generated in several batches; the rest stays in ``some``."""
+        """Keep one copy of each function that batches generate; the rest stays in ``some``."""
         for op in list(some.ops):
             if not isinstance(op, func.FuncOp) or self.known.get(op.sym_name.data) is op:
                 continue
