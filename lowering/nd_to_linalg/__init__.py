@@ -5,7 +5,7 @@ After:   %e = tensor.empty() : tensor<4xf32>
          %y = linalg.generic {one parallel loop} ins(%x) outs(%e) { arith.negf }
 
 Afterwards no `nd` op is left and every integer is signless; an argument or result that was
-unsigned says so in its attribute `nd.dtype`. The pass fails rather than leave an op.
+unsigned has its dtype in the attribute `nd.dtype`. The pass fails if it cannot lower an op.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FAMILIES = (
     contraction,
     control,
 )
-"""The twins of the families of `nd`; importing them fills the table."""
+"""The counterparts of the families of `nd`; importing them fills the table."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class NdToLinalg(Pass):
 
 
 def _lower_function(function: func.FuncOp) -> Lowering:
-    """Put the lowered body in place; the function's type is still the old one."""
+    """Replace the body by the lowered one; the function's type is not changed yet."""
     old = function.body.block
     block = Block(arg_types=[signless(t) for t in old.arg_types])
     lowering = Lowering(block)

@@ -1,7 +1,7 @@
 """Scalar code inside a linalg.generic, in the arithmetic of one dtype.
 
-The lower floors know no signedness and compute f16 and bf16 in f32. A `Body` knows the dtype the
-program asked for and picks the op: `b.max(x, y)` is maximumf, maxsi or maxui.
+The lower floors have signless integers and compute f16 and bf16 in f32. A `Body` has the dtype of
+the program and picks the op: `b.max(x, y)` is maximumf, maxsi or maxui.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def computed_in(dtype: DType) -> DType:
 
 
 def signless_element(dtype: DType) -> Any:
-    """Return the element type that stands for ``dtype`` on the lower floors."""
+    """Return the element type of ``dtype`` on the lower floors."""
     return element_type(dtype.name.removeprefix("u"))
 
 
@@ -60,16 +60,16 @@ class Body:
 
     @property
     def type(self) -> Any:
-        """The IR type of the values computed with."""
+        """The IR type of the computed values."""
         return signless_element(self.dtype)
 
     @property
     def floats(self) -> bool:
-        """Whether floats are computed with."""
+        """Whether the computed values are floats."""
         return self.dtype.kind == "float"
 
     def of(self, dtype: DType) -> Body:
-        """Return a body that appends to the same block in the arithmetic of another dtype."""
+        """Return a body for the same block with the arithmetic of another dtype."""
         return Body(self.block, dtype)
 
     def emit(self, op: Operation) -> SSAValue:
@@ -104,15 +104,15 @@ class Body:
         return self._arithmetic("mul", x, y)
 
     def max(self, x: SSAValue, y: SSAValue) -> SSAValue:
-        """Return the greater; NaN where either is."""
+        """Return the maximum; NaN if either is."""
         return self._arithmetic("max", x, y)
 
     def min(self, x: SSAValue, y: SSAValue) -> SSAValue:
-        """Return the lesser; NaN where either is."""
+        """Return the minimum; NaN if either is."""
         return self._arithmetic("min", x, y)
 
     def div(self, x: SSAValue, y: SSAValue) -> SSAValue:
-        """Return x / y as the machine divides: undefined for integers where y is 0."""
+        """Return x / y as the machine divides: undefined for integers if y is 0."""
         return self._arithmetic("div", x, y)
 
     def _arithmetic(self, name: str, x: SSAValue, y: SSAValue) -> SSAValue:
@@ -128,7 +128,7 @@ class Body:
         return self.emit(arith.CmpfOp(x, x, "uno"))
 
     def select(self, condition: SSAValue, x: SSAValue, y: SSAValue) -> SSAValue:
-        """Return x where the condition holds, else y."""
+        """Return x if the condition holds, else y."""
         return self.emit(arith.SelectOp(condition, x, y))
 
     def both(self, x: SSAValue, y: SSAValue) -> SSAValue:
@@ -148,15 +148,15 @@ class Body:
         return self.emit((math.AbsFOp if self.floats else math.AbsIOp)(x))
 
     def index(self, axis: int) -> SSAValue:
-        """Return the number of the present iteration along a loop of the generic."""
+        """Return the index of a loop of the generic."""
         return self.emit(linalg.ops.IndexOp(axis))
 
     def widen(self, x: SSAValue) -> SSAValue:
-        """Return an f16 or bf16 as f32, anything else as it is."""
+        """Return an f16 or bf16 as f32, anything else unchanged."""
         return self.emit(arith.ExtFOp(x, F32)) if _narrow(x.type) else x
 
     def narrow(self, x: SSAValue, to: Attribute) -> SSAValue:
-        """Return an f32 as f16 or bf16 if ``to`` is that, anything else as it is."""
+        """Return an f32 as f16 or bf16 if ``to`` is that type, anything else unchanged."""
         return self.emit(arith.TruncFOp(x, to)) if _narrow(to) and x.type != to else x
 
 
@@ -168,7 +168,7 @@ _NARROW = (element_type("f16"), element_type("bf16"))
 
 
 def extended(b: Body, x: SSAValue, kind: DType) -> SSAValue:
-    """Return an element as one of the type ``kind`` that a sum is kept in."""
+    """Return an element converted to the accumulator's type ``kind``."""
     if x.type == b.type:
         return x
     if kind.kind == "float":

@@ -1,4 +1,4 @@
-"""Sums of products as one generic each: parallel loops over the result, then the summed ones."""
+"""Sums of products as one generic each: parallel loops over the result, then reduction loops."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def _sum_of_products(
     shape: Sequence[Size],
     maps: Sequence[AffineMap],
 ) -> SSAValue:
-    """Sum in the accumulator's type from 0, then round to the result's.
+    """Sum in the accumulator's type from 0, then round to the result's type.
 
-    The result is indexed by the first loops, as many as it has axes; the others are summed over.
+    The result is indexed by the first loops, one per axis; the others are reduction loops.
     """
     kind = computed_in(dtype(op.element))
     result = signless_element(dtype(op.element))
@@ -91,7 +91,7 @@ def _sum_of_products(
 
 @lower(ConvolutionOp)
 def _convolution(lowering: Lowering, op: ConvolutionOp, operands: Operands) -> Operands:
-    """Slide the window over the padded input; by phases where zeros lie between its elements."""
+    """Slide the window over the padded input; by phases if the input is dilated."""
     x, w = operands
     window, _, layout = op.how
     places = [shape_of(op.y)[a] for a in layout.y[2:]]
@@ -105,7 +105,7 @@ def _convolution(lowering: Lowering, op: ConvolutionOp, operands: Operands) -> O
 def _by_phases(
     lowering: Lowering, op: ConvolutionOp, x: SSAValue, w: SSAValue, along: list[list[Phase]]
 ) -> SSAValue:
-    """Write one convolution for each phase, and put its results where they belong."""
+    """Write one convolution for each phase, and insert its results at their places."""
     window, _, layout = op.how
     extents = [shape_of(x)[a] for a in layout.x[2:]]
     low = tuple(max(0, *(-p.begin for p in each)) for each in along)
@@ -143,10 +143,10 @@ def _by_phases(
 
 
 def _slid(lowering: Lowering, op: ConvolutionOp, x: SSAValue, w: SSAValue) -> SSAValue:
-    """Loop over the result's axes in their order, then over input features and the window.
+    """Loop over the result's axes in order, then over input features and the window.
 
-    The group of an output feature is its number divided by the features of a group, so that
-    grouped convolutions are one generic over one axis of features, like any other.
+    The group of an output feature is its number divided by the features per group, so that a
+    grouped convolution is one generic over one axis of features, like any other.
     """
     window, groups, layout = op.how
     rank = len(layout.y)
@@ -183,7 +183,7 @@ def _slid(lowering: Lowering, op: ConvolutionOp, x: SSAValue, w: SSAValue) -> SS
 
 
 def _summed(loops: list[AffineExpr], sizes: Sequence[int]) -> list[AffineExpr]:
-    """Append a loop for each axis that is summed over; one element needs none, but one is there.
+    """Append a reduction loop for each axis longer than 1, or a single one if there is none.
 
     Return the index along each of these axes.
     """
@@ -203,14 +203,14 @@ def _sum(a: AffineExpr, b: AffineExpr) -> AffineExpr:
 def _of_group(
     op: ConvolutionOp, groups: int, feature: AffineExpr, number: AffineExpr, each: int
 ) -> AffineExpr:
-    """Return which feature, or image, of x is that ``number`` of an output feature's group.
+    """Return the index of feature, or image, ``number`` of x in an output feature's group.
 
-    each : how many of them a group has
+    each : the number of them per group
     """
     if groups == 1:
         return number
     outputs = shape_of(op.w)[op.how[2].w[0]]
-    if outputs == DYNAMIC or each < 0:  # an unknown size is a number below 0
+    if outputs == DYNAMIC or each < 0:  # a dynamic size is negative
         fail(
             op,
             "the features of a grouped convolution must be known when compiling",
@@ -227,7 +227,7 @@ def _laid_out(loops: int, layout: Sequence[int], reads: Sequence[AffineExpr]) ->
 
 
 def _count(sizes: Sizes, x: SSAValue, w: SSAValue, op: ConvolutionOp, axis: int) -> Size:
-    """Return how many places the window takes along a spatial axis of what was padded."""
+    """Return the number of places of the window along a spatial axis of the padded input."""
     window, _, layout = op.how
     extent, kernel = sizes.of(x, layout.x[2 + axis]), sizes.of(w, layout.w[2 + axis])
     stride, apart = window.strides[axis], window.rhs_dilation[axis]
@@ -239,7 +239,7 @@ def _count(sizes: Sizes, x: SSAValue, w: SSAValue, op: ConvolutionOp, axis: int)
 def _spread(
     lowering: Lowering, x: SSAValue, window: shapes.Window, layout: shapes.Layout
 ) -> SSAValue:
-    """Return ``x`` dilated and with zeros around, ``x`` itself where nothing is to be done."""
+    """Return ``x`` dilated and padded with zeros, ``x`` itself if neither is needed."""
     if not any((*window.low, *window.high)) and set(window.lhs_dilation) <= {1}:
         return x
     sizes = Sizes(lowering)

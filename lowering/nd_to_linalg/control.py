@@ -1,4 +1,4 @@
-"""Control flow as scf on tensors: choices, loops that carry tensors, calls."""
+"""Control flow as scf on tensors: branches, loops that carry tensors, calls."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _destinations(
 
 
 def _taken(lowering: Lowering, x: SSAValue, at: SSAValue, sizes: Sequence[Size]) -> SSAValue:
-    """Return ``x[at]``, which has those sizes."""
+    """Return ``x[at]``, a slice of these sizes."""
     ones = [1] * (len(sizes) + 1)
     offsets: list[Size] = [at, *(0 for _ in sizes)]
     slice = TensorType(tensor_type(x).element_type, shape_of(x)[1:])
@@ -114,7 +114,7 @@ def _taken(lowering: Lowering, x: SSAValue, at: SSAValue, sizes: Sequence[Size])
 def _put(
     lowering: Lowering, y: SSAValue, into: SSAValue, at: SSAValue, sizes: Sequence[Size]
 ) -> SSAValue:
-    """Return ``into`` with ``y`` at ``into[at]``."""
+    """Return ``into`` with ``y`` written to ``into[at]``."""
     rank = len(sizes) + 1
     op = tensor.InsertSliceOp.build(
         operands=[y, into, [at], [n for n in sizes if not isinstance(n, int)], []],
@@ -136,7 +136,7 @@ def _call(lowering: Lowering, op: CallOp, operands: Operands) -> Operands:
 
 @lower(CheckOp)
 def _check(lowering: Lowering, op: CheckOp, operands: Operands) -> Operands:
-    """The host looks at it, where it stands."""
+    """The check stays on the host, at its position."""
     condition, *values = operands
     holds = lowering.insert(tensor.ExtractOp(condition, [], I1)).result
     numbers = [lowering.insert(tensor.ExtractOp(v, [], i64)).result for v in values]

@@ -1,4 +1,4 @@
-"""Casts and bitcasts as scalar bodies; what only changes signedness is nothing at all."""
+"""Casts and bitcasts as scalar bodies; a change of signedness only is a no-op."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _dtypes(op: CastOp | BitcastOp) -> tuple[DType, DType]:
 
 
 def cast(b: Body, x: SSAValue, before: DType, after: DType) -> SSAValue:
-    """Return ``x`` as `nd.cast` converts it; f16 and bf16 come and go by way of f32."""
+    """Return ``x`` as `nd.cast` converts it; f16 and bf16 are converted through f32."""
     x, wide = b.widen(x), b.of(computed_in(before))
     to = signless_element(after)
     if after.kind == "bool":
@@ -80,9 +80,9 @@ def _to_integer(b: Body, x: SSAValue, after: DType) -> SSAValue:
 
 
 def _saturated(b: Body, x: SSAValue, after: DType) -> SSAValue:
-    """Truncate where that is defined; elsewhere take the nearest integer there is, 0 for NaN.
+    """Truncate, saturating to the range of the integer; NaN becomes 0.
 
-    The number is moved into the range first, as far as floats can tell its end.
+    The number is clamped to the range first, as far as floats represent its bounds.
     """
     limits, to = np.iinfo(after.numpy), signless_element(after)
     most = _below(float(limits.max) + 1, b.dtype)
@@ -97,13 +97,13 @@ def _saturated(b: Body, x: SSAValue, after: DType) -> SSAValue:
 
 
 def _below(limit: float, kind: DType) -> float:
-    """Return the greatest float of a kind that is less than ``limit``."""
+    """Return the greatest float of a dtype that is less than ``limit``."""
     numpy = np.float64 if computed_in(kind).bytes == 8 else np.float32
     return float(np.nextafter(numpy(limit), numpy(0)))
 
 
 def from_index(b: Body, x: SSAValue, after: DType) -> SSAValue:
-    """Return an index as a number of another dtype: wrapped, or rounded (by way of f32)."""
+    """Return an index converted to another dtype: wrapped, or rounded (through f32)."""
     to = signless_element(after)
     if after.kind != "float":
         return b.emit(arith.IndexCastOp(x, to))

@@ -1,4 +1,4 @@
-"""Parts that cover a tensor: what was there before is wanted by nobody, and is not made."""
+"""Updates that cover a whole tensor: its previous contents are dead, and are not computed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from stepwell.lowering.nd_to_linalg.starts import never_meet, written
 from stepwell.lowering.nd_to_linalg.table import Lowering
 
 Part = tuple[range, ...]
-"""The places along each axis."""
+"""The range of indices along each axis."""
 
 
 def leave_out_covered(lowering: Lowering, op: DynamicUpdateSliceOp, x: SSAValue) -> SSAValue:
-    """Return ``x``, into which ``op`` writes, or an empty tensor in place of what will be covered.
+    """Return ``x``, which ``op`` updates, or an empty tensor if it is overwritten completely.
 
-    Where ``op`` is the last of several updates that together cover zeros, or another number, the
-    first of them begins with an empty tensor instead.
+    Where ``op`` is the last of several updates that together cover a splat, the first of them
+    updates an empty tensor instead.
     """
     parts: list[Part] = []
     last: DynamicUpdateSliceOp | None = None
@@ -58,7 +58,7 @@ def leave_out_covered(lowering: Lowering, op: DynamicUpdateSliceOp, x: SSAValue)
 
 
 def _part(op: DynamicUpdateSliceOp) -> Part | None:
-    """Return where ``op`` writes, None where only the run knows."""
+    """Return the indices that ``op`` writes, None where they are dynamic."""
     if DYNAMIC in shape_of(op.x) or DYNAMIC in shape_of(op.update):
         return None
     places = [each for each in written(op) if each is not None]
@@ -66,7 +66,7 @@ def _part(op: DynamicUpdateSliceOp) -> Part | None:
 
 
 def _cover(parts: Sequence[Part], whole: Shape) -> bool:
-    """Whether parts meet nowhere, and have all elements together."""
+    """Whether the parts are disjoint and cover the whole."""
     if sum(prod(map(len, part)) for part in parts) != prod(whole):
         return False
     return all(any(map(never_meet, a, b)) for a, b in combinations(parts, 2))

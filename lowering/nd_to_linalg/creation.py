@@ -1,4 +1,4 @@
-"""Constants, fills, counting and random bits on the structured floor."""
+"""Constants, fills, iota and random bits on the structured floor."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _iota(lowering: Lowering, op: IotaOp, operands: Sequence[SSAValue]) -> Seque
 def _random_bits(
     lowering: Lowering, op: RandomBitsOp, operands: Sequence[SSAValue]
 ) -> Sequence[SSAValue]:
-    """Make all bits in a row, whose index is the counter, and give the row its shape."""
+    """Generate all bits in one row, whose index is the counter, and reshape the row."""
     key, start, *sizes = operands
     shape, kind = tensor_type(op.y).get_shape(), _dtype(op)
     element = signless_element(kind)
@@ -121,7 +121,7 @@ def _shaped(
 
 
 def _bits(b: Body, key: tuple[SSAValue, SSAValue], first: SSAValue, kind: DType) -> SSAValue:
-    """Encrypt ``first`` plus the present index."""
+    """Encrypt ``first`` plus the current index."""
     wide = b.of(UI64)
     counter = wide.add(first, b.emit(arith.IndexCastOp(b.index(0), wide.type)))
     high = b.emit(arith.ShRUIOp(counter, wide.number(32)))
@@ -136,7 +136,7 @@ def _bits(b: Body, key: tuple[SSAValue, SSAValue], first: SSAValue, kind: DType)
 def _threefry(
     b: Body, key: tuple[SSAValue, SSAValue], low: SSAValue, high: SSAValue
 ) -> tuple[SSAValue, SSAValue]:
-    """The rounds of `stepwell.dialects.nd.creation.threefry`."""
+    """Write the rounds of `stepwell.dialects.nd.creation.threefry`."""
     keys = (*key, b.differ(b.differ(*key), b.number(PARITY)))
     low, high = b.add(low, keys[0]), b.add(high, keys[1])
     for group in range(5):

@@ -17,7 +17,7 @@ from stepwell.lowering.nd_to_linalg.table import Lowering, lower
 
 
 def register(bodies: Mapping[Any, Scalars]) -> None:
-    """Let each op be a generic over identity maps with its scalar body."""
+    """Register a rule for each op: a generic over identity maps with its scalar body."""
     for op, body in bodies.items():
         lower(op)(_rule(body))
 
@@ -30,7 +30,7 @@ def _rule(body: Scalars) -> Any:
 
 
 def _by(op: Any) -> Scalars:
-    """Return the body that is one op."""
+    """Return the body that is a single op."""
     return lambda b, *scalars: b.emit(op(*scalars))
 
 
@@ -45,7 +45,7 @@ def _abs(b: Body, x: SSAValue) -> SSAValue:
 
 
 def _sign(b: Body, x: SSAValue) -> SSAValue:
-    """One of the sign of x, but for what is neither above nor below 0: that plus 0."""
+    """Return 1 with the sign of x; x + 0 for zeros and NaN, which are neither above nor below 0."""
     zero, one = b.number(0), b.number(1)
     if b.floats:
         ordered = b.emit(arith.CmpfOp(x, zero, "one"))
@@ -77,7 +77,7 @@ def _div(b: Body, x: SSAValue, y: SSAValue, floor: bool = False) -> SSAValue:
 
 
 def _safe(b: Body, y: SSAValue) -> SSAValue:
-    """Return ``y``, but 1 in place of the divisors 0 and -1, by which not everything divides."""
+    """Return ``y`` with the divisors 0 and -1, which may trap, replaced by 1."""
     one = b.number(1)
     unsafe = b.compare("eq", y, b.number(0))
     if b.dtype.kind == "signed":
@@ -106,7 +106,7 @@ def _mod(b: Body, x: SSAValue, y: SSAValue) -> SSAValue:
 
 
 def _disagree(b: Body, rest: SSAValue, y: SSAValue) -> SSAValue:
-    """Return whether a remainder is not 0 and has another sign than the divisor."""
+    """Return whether a remainder is nonzero and its sign differs from the divisor's."""
     signs = b.differ(_negative(b, rest), _negative(b, y))
     return b.both(b.compare("ne", rest, b.number(0)), signs)
 
@@ -118,9 +118,9 @@ def _floor_div(b: Body, x: SSAValue, y: SSAValue) -> SSAValue:
 
 
 def _float_floor_div(b: Body, x: SSAValue, y: SSAValue) -> SSAValue:
-    """(x - rem(x, y)) / y, which is near an integer, rounded to it, or one less.
+    """Return (x - rem(x, y)) / y, which is almost an integer, rounded; minus 1 for unequal signs.
 
-    Of a ``y`` without end all of ``x`` remains.
+    For an infinite ``y`` the remainder is ``x``.
     """
     zero, plain, rest = b.number(0), b.div(x, y), _rem(b, x, y)
     quotient = b.div(b.sub(x, rest), y)
@@ -134,7 +134,7 @@ def _float_floor_div(b: Body, x: SSAValue, y: SSAValue) -> SSAValue:
 
 
 def _hypot(b: Body, x: SSAValue, y: SSAValue) -> SSAValue:
-    """m √(1 + (n/m)²) with m the greater and n the lesser of |x| and |y|."""
+    """Return m √(1 + (n/m)²), m being the maximum and n the minimum of |x| and |y|."""
     x, y = b.absolute(x), b.absolute(y)
     infinity, one = b.number(float("inf")), b.number(1)
     most, least = b.max(x, y), b.min(x, y)
@@ -281,7 +281,7 @@ register(
 def _select(
     lowering: Lowering, op: compare.SelectOp, operands: Sequence[SSAValue]
 ) -> Sequence[SSAValue]:
-    """Choose without computing: f16 and bf16 stay what they are."""
+    """Select without arithmetic: f16 and bf16 are not converted."""
     a = tensor_type(operands[1])
     return mapped(
         lowering,

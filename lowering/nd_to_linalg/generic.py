@@ -1,4 +1,4 @@
-"""What every family lowers with: destinations, fills, linalg.generic."""
+"""Helpers of all families: destinations, fills, linalg.generic."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def index(lowering: Lowering, value: int) -> SSAValue:
 
 
 def dim(lowering: Lowering, value: SSAValue, axis: int) -> SSAValue:
-    """Return the size of one axis of a tensor: a constant where the type tells it.
+    """Return the size of one axis of a tensor: a constant if the type has it.
 
-    What computes a tensor is not asked for its size but what gave its destination that size, so
+    The size is that of the destination of the op that computes the tensor, not of its result, so
     that sizes do not depend on results and ops can merge.
     """
     if (size := tensor_type(value).get_shape()[axis]) != DYNAMIC:
@@ -65,13 +65,13 @@ def dynamic_sizes(lowering: Lowering, value: SSAValue) -> list[SSAValue]:
 def empty(
     lowering: Lowering, shape: Sequence[int], element: Attribute, sizes: Sequence[SSAValue] = ()
 ) -> SSAValue:
-    """Return a new tensor of unspecified contents; ``sizes`` are those of each `?`, in order."""
+    """Return a new uninitialized tensor; ``sizes`` are those of each `?`, in order."""
     type = TensorType(element, shape)
     return lowering.insert(tensor.EmptyOp(sizes, type)).tensor
 
 
 def empty_like(lowering: Lowering, value: SSAValue, element: Attribute) -> SSAValue:
-    """Return a new tensor of the shape of ``value`` and of elements ``element``."""
+    """Return a new tensor of the shape of ``value`` with elements of type ``element``."""
     shape = tensor_type(value).get_shape()
     return empty(lowering, shape, element, dynamic_sizes(lowering, value))
 
@@ -101,8 +101,8 @@ def generic(
 ) -> tuple[SSAValue, ...]:
     """Return the results of a linalg.generic whose body computes in the arithmetic of ``kind``.
 
-    ``maps`` are those of the inputs, then of the outputs. ``body`` gets all elements as they are
-    in memory: call `Body.widen` on f16 and bf16, and `Body.narrow` what it returns, or use
+    ``maps`` are those of the inputs, then of the outputs. ``body`` gets all elements in their
+    memory format: apply `Body.widen` to f16 and bf16, and `Body.narrow` to its results, or use
     `elementwise`.
     """
     elements = [tensor_type(v).element_type for v in (*inputs, *outputs)]
@@ -128,7 +128,7 @@ def elementwise(
 ) -> tuple[SSAValue, ...]:
     """Lower ``op`` to a generic over identity maps with the body ``(body, *operands) -> scalar``.
 
-    f16 and bf16 operands arrive as f32, and what the body returns is rounded to the result.
+    f16 and bf16 operands are passed as f32, and the body's result is rounded to the result type.
     The arithmetic is that of the elements of the first operand of ``op``.
     """
     kind = computed_in(dtype(tensor_type(op.operands[0]).element_type))
@@ -148,7 +148,7 @@ def mapped(
     body: Scalars,
     kind: DType,
 ) -> tuple[SSAValue, ...]:
-    """Return a tensor of ``result`` elements computed from tensors of one shape, as they are."""
+    """Return a tensor of ``result`` elements computed from tensors of one shape, not widened."""
     into = empty_like(lowering, operands[0], result)
     rank = tensor_type(into).get_num_dims()
     maps = [AffineMap.identity(rank)] * (len(operands) + 1)
@@ -156,7 +156,7 @@ def mapped(
 
 
 def parallel(loops: int) -> list[Iterator]:
-    """Return so many parallel iterators."""
+    """Return ``loops`` parallel iterators."""
     return ["parallel"] * loops
 
 

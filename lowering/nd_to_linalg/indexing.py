@@ -1,4 +1,4 @@
-"""Gather reads with tensor.extract inside a generic; scatter is a loop nest; slices are slices."""
+"""Gather is tensor.extract inside a generic; scatter is a loop nest; slices are slices."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _gather(lowering: Lowering, op: GatherOp, operands: Operands) -> Operands:
 
 
 def _last(sizes: Sizes, x: SSAValue, axis: int) -> Size:
-    """Return the last index of an axis: as i64 where it is not known."""
+    """Return the last index of an axis, as i64 if it is dynamic."""
     last = sizes.sub(sizes.of(x, axis), 1)
     if isinstance(last, int):
         return last
@@ -69,9 +69,9 @@ def _last(sizes: Sizes, x: SSAValue, axis: int) -> Size:
 
 
 def clamped_index(b: Body, i: SSAValue, last: Size) -> SSAValue:
-    """Return ``i`` as an index moved into 0..last."""
+    """Return ``i`` as an index clamped to 0..last."""
     if isinstance(last, int):
-        if not _reaches(b.dtype, last):  # no index of this type is too large
+        if not _reaches(b.dtype, last):  # the type has no larger index
             i = _lower_bounded(b, i)
         else:
             i = b.min(_lower_bounded(b, i), b.number(last))
@@ -93,7 +93,7 @@ def _reaches(kind: DType, last: int) -> bool:
 
 
 def extended(b: Body, i: SSAValue) -> SSAValue:
-    """Return ``i`` as i64, by the signedness of its dtype."""
+    """Return ``i`` extended to i64, by the signedness of its dtype."""
     if b.dtype.bytes == 8:
         return i
     return b.emit((arith.ExtSIOp if b.dtype.kind == "signed" else arith.ExtUIOp)(i, i64))
@@ -131,12 +131,12 @@ def _dynamic_update_slice(
 def _offsets(
     lowering: Lowering, op: Any, x: SSAValue, starts: Operands, lengths: Sequence[Size]
 ) -> list[Size]:
-    """Return where a part of ``lengths`` begins, moved so far that it lies inside ``x``."""
+    """Return the offsets of a slice of ``lengths``, clamped so that it is inside ``x``."""
     sizes = Sizes(lowering)
     offsets: list[Size] = [0] * tensor_type(x).get_num_dims()
     for axis, start, old, length in zip(axes(op.axes), starts, op.starts, lengths, strict=True):
         room = sizes.sub(sizes.of(x, axis), length)
-        if room == 0 or _is_zero(old):  # a check has found that there is room
+        if room == 0 or _is_zero(old):  # a check ensures that the slice fits
             continue
         known = known_start(old)
         begin = _host_index(lowering, old, start) if known is None else known
@@ -150,7 +150,7 @@ def _is_zero(start: SSAValue) -> bool:
 
 
 def _host_index(lowering: Lowering, old: SSAValue, start: SSAValue) -> SSAValue:
-    """Return a 0-d tensor, or index, as an index; beyond the range of i64 as its greatest."""
+    """Return a 0-d tensor, or index, as an index, saturated to i64."""
     if isinstance(start.type, IndexType):
         return start
     assert isinstance(old.type, TensorType)

@@ -1,4 +1,4 @@
-"""Loop nests that carry tensors and write single elements of them, one after the other."""
+"""Loop nests that carry tensors and write their elements one by one."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def read(b: Body, x: SSAValue, at: Operands) -> SSAValue:
 
 
 def written(b: Body, value: SSAValue, x: SSAValue, at: Operands) -> SSAValue:
-    """Return a tensor with an element replaced."""
+    """Return a tensor with one element replaced."""
     return b.emit(tensor.InsertOp(value, x, at))
 
 
@@ -81,9 +81,9 @@ def loop(
     step: int | SSAValue = 1,
     mark: str = "",
 ) -> Operands:
-    """Return ``carried`` after ``at_each`` for each number of a range, inside of another loop.
+    """Return ``carried`` after ``at_each`` for each number of a range, in a nested loop.
 
-    mark : an attribute of the loop: INDEPENDENT, or UNROLL where it is to be written out
+    mark : an attribute of the loop: INDEPENDENT, or UNROLL to unroll it completely
     """
     low, high, by = (Places(b).value(n) for n in (*bounds, step))
     block = Block(arg_types=[INDEX, *(v.type for v in carried)])
@@ -98,7 +98,7 @@ def loop(
 
 @dataclass(frozen=True)
 class Places:
-    """Arithmetic on indices, which are not negative, where ``b`` writes."""
+    """Arithmetic on non-negative indices, inserting ops with ``b``."""
 
     b: Body
 
@@ -119,11 +119,11 @@ class Places:
         return self.b.emit(arith.MuliOp(x, self.value(y)))
 
     def min(self, x: SSAValue, y: int | SSAValue) -> SSAValue:
-        """Return the lesser."""
+        """Return the minimum."""
         return self.b.emit(arith.MinSIOp(x, self.value(y)))
 
     def div(self, x: SSAValue, y: int | SSAValue) -> tuple[SSAValue, SSAValue]:
-        """Return how often y goes into x, and what is left."""
+        """Return the quotient x / y, rounded down, and the remainder."""
         by = self.value(y)
         times = self.b.emit(arith.DivSIOp(x, by))
         return times, self.sub(x, self.mul(times, by))

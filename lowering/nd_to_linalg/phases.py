@@ -1,8 +1,8 @@
-"""Convolutions of inputs with zeros between their elements, without multiplying by these zeros.
+"""Convolutions of dilated inputs, without the multiplications by the zeros between elements.
 
-Of neighbouring places of the result, each meets other elements of the window: with elements d
-apart, place o meets those whose number is low - o modulo d. Places that are d apart meet the same
-ones, so that they are a convolution of the input as it is with a part of the window: a phase.
+Adjacent places of the result meet different elements of the window: with elements d apart, place o
+meets those whose number is low - o modulo d. Places that are d apart meet the same elements, so
+they are a convolution of the undilated input with a part of the window: a phase.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from stepwell.lowering.nd_to_linalg.table import Lowering
 
 @dataclass(frozen=True)
 class Phase:
-    """Every so many places of the result along one axis."""
+    """The places ``first``, ``first + step``, ... of the result along one axis."""
 
     first: int
     """The first of these places."""
     step: int
-    """How far apart they are."""
+    """The distance between them."""
     tap: int
     """The first element of the window that meets elements of the input there."""
     taps: int
     begin: int
     """The first element of the input that is read, below 0 in the padding."""
     reads: int
-    """How many elements are read from there on."""
+    """The number of elements that are read."""
 
 
 def phases(window: Window, extents: Sequence[int], places: Sequence[int]) -> list[list[Phase]]:
     """Return the phases along each spatial axis.
 
-    Empty where none are to be told apart, or where sizes, strides or a dilated window are such
-    that the convolution is left as it is.
+    [] if there is only one phase, or if sizes, strides or a dilated window do not allow the
+    decomposition.
 
     extents, places : sizes of the input and of the result along each axis
     """
@@ -78,7 +78,7 @@ def sliced(
     parts: Sequence[tuple[int, int, int]],
     sizes: Sequence[Size],
 ) -> SSAValue:
-    """Return what is at ``parts`` (begin, count, step) of ``axes``; ``sizes`` are those of x."""
+    """Return the slices ``parts`` (begin, count, step) of ``axes``; ``sizes`` are those of x."""
     begins, counts, steps = [0] * len(sizes), list(sizes), [1] * len(sizes)
     for axis, part in zip(axes, parts, strict=True):
         begins[axis], counts[axis], steps[axis] = part

@@ -1,4 +1,4 @@
-"""Reductions as generics into filled destinations, in the arithmetic they accumulate in.
+"""Reductions as generics into filled destinations, in the accumulator's arithmetic.
 
 f16 and bf16 accumulate in f32; a second generic then rounds the result.
 """
@@ -60,7 +60,7 @@ _COMBINE: dict[Combiner, Callable[[Body, SSAValue, SSAValue], SSAValue]] = {
 
 
 def _identity(lowering: Lowering, combiner: Combiner, of: Attribute) -> SSAValue:
-    """Return the identity as a scalar of the type that is accumulated in."""
+    """Return the identity as a scalar of the accumulator's type."""
     kind = computed_in(dtype(of))
     return constant(lowering, combiner.identity(kind), kind)
 
@@ -74,7 +74,7 @@ def _accumulator(
 
 
 def _rounded(lowering: Lowering, y: SSAValue, of: Attribute) -> SSAValue:
-    """Return an accumulated result in the element type that was asked for."""
+    """Return an accumulated result in the element type of the op's result."""
     kind = computed_in(dtype(of))
     if kind == dtype(of):
         return y
@@ -106,10 +106,10 @@ def _onto(rank: int, axes: Sequence[int]) -> AffineMap:
 
 @lower(ArgmaxOp, ArgminOp)
 def _arg_reduce(lowering: Lowering, op: ArgReduceOp, operands: Operands) -> Operands:
-    """Carry the best element and its place; take another if it is better, or the first NaN.
+    """Carry the best element and its index; take another if it is better, or the first NaN.
 
-    Where the elements lie side by side the best one is found first, then the first place of its
-    like: two reductions whose order is free, for which a vector has lanes.
+    Along a contiguous axis, find the best element first, then its first index: two reductions in
+    any order, which can be vectorized.
     """
     (x,) = operands
     if op.axis.value.data == len(shape_of(op.x)) - 1:
@@ -138,9 +138,9 @@ def _arg_reduce(lowering: Lowering, op: ArgReduceOp, operands: Operands) -> Oper
 
 
 def _first_place(lowering: Lowering, op: ArgReduceOp, x: SSAValue) -> SSAValue:
-    """Find the best along the last axis, then the first element that is as good, or is NaN.
+    """Find the best along the last axis, then the first index of an equal element or NaN.
 
-    The place starts as the last one: some element is never behind it.
+    The index accumulator starts at the last index, which is an upper bound.
     """
     of, place, rank = element(op.x), element(op.y), len(shape_of(op.x))
     sizes, axis, kind = Sizes(lowering), rank - 1, computed_in(dtype(of))
@@ -186,9 +186,9 @@ def _first_place(lowering: Lowering, op: ArgReduceOp, x: SSAValue) -> SSAValue:
 
 
 def _counting(place: Any, kind: DType, last: Size) -> Any:
-    """Return the type in which places are told apart: as wide as the elements, if that suffices.
+    """Return the type in which indices are compared: as wide as the elements, if that suffices.
 
-    So as many lanes of places as of elements fill a vector.
+    Then as many indices as elements fit in a vector.
     """
     bits = max(8 * kind.bytes, 16)
     if not isinstance(last, int) or bits >= 8 * dtype(place).bytes:
@@ -200,7 +200,7 @@ def _counting(place: Any, kind: DType, last: Size) -> Any:
 def _cumulative(lowering: Lowering, op: CumulativeOp, operands: Operands) -> Operands:
     """Carry the accumulator as a second output while writing the running results.
 
-    From the end on, what is read and what is written are both turned round.
+    From the end on, the maps of both input and output are reversed.
     """
     (x,) = operands
     axis, of = op.axis.value.data, element(op.x)
@@ -220,7 +220,7 @@ def _cumulative(lowering: Lowering, op: CumulativeOp, operands: Operands) -> Ope
     walk = AffineMap.identity(rank) if turned is None else turned
     maps = [walk, walk, _onto(rank, kept)]
     inputs, kind = [x], computed_in(dtype(of))
-    if walk != AffineMap.identity(rank):  # which of these loops is how long, no map says
+    if walk != AffineMap.identity(rank):  # no map gives the extent of the reversed loop
         inputs.append(sizes.empty([extents[axis]], tensor_type(x).element_type))
         maps.insert(1, _onto(rank, [axis]))
 
@@ -233,7 +233,7 @@ def _cumulative(lowering: Lowering, op: CumulativeOp, operands: Operands) -> Ope
 
 @lower(*WINDOWS)
 def _window(lowering: Lowering, op: WindowOp, operands: Operands) -> Operands:
-    """Loop over the result, then over the window, whose sizes an unused tensor tells."""
+    """Loop over the result, then over the window, whose sizes are those of an unused tensor."""
     (x,) = operands
     of, type = element(op.x), result_type(op)
     window, strides, low, high, dilation = op.geometry
@@ -281,7 +281,7 @@ def _window(lowering: Lowering, op: WindowOp, operands: Operands) -> Operands:
 def _windows(
     sizes: Sizes, n: Size, window: int, stride: int, low: int, high: int, dilation: int
 ) -> Size:
-    """Return how many windows fit along an axis."""
+    """Return the number of windows along an axis."""
     if isinstance(n, int):
         return windows(n, window, stride, low, high, dilation)
     reach = (window - 1) * dilation + 1

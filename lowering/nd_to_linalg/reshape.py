@@ -1,6 +1,6 @@
-"""nd.reshape as the fewest merges and splits of axes that do it.
+"""nd.reshape as the fewest collapses and expansions of axes.
 
-The axes of operand and result are cut into groups that hold the same elements; each group of the
+The axes of operand and result are divided into groups with the same elements; each group of the
 operand is collapsed to one axis, then expanded to the group of the result.
 """
 
@@ -28,7 +28,7 @@ Group = tuple[list[int], list[int]]
 
 @dataclass
 class Extent:
-    """A product of sizes: the known factor, and which unknown ones."""
+    """A product of sizes: the static factor, and the dynamic factors."""
 
     known: int = 1
     unknown: Counter[Hashable] = field(default_factory=Counter[Hashable])
@@ -38,7 +38,7 @@ class Extent:
         return Extent(self.known * other.known, self.unknown + other.unknown)
 
     def divides(self, other: Extent) -> bool:
-        """Whether ``other`` is surely a multiple of this."""
+        """Whether ``other`` is provably a multiple of this."""
         return other.known % self.known == 0 and self.unknown <= other.unknown
 
 
@@ -50,7 +50,7 @@ def _reshape(lowering: Lowering, op: ReshapeOp, operands: Sequence[SSAValue]) ->
     if 0 in (*shape_of(op.x), *shape_of(op.y)):
         return (Sizes(lowering).empty_as(sizes, type),)
     groups = _groups(_operand_extents(op), _result_extents(op))
-    if not groups:  # one element: a `?` on either side is 1
+    if not groups:  # one element: every `?` is 1
         x = _collapsed(lowering, _cast(lowering, x, [1] * len(shape_of(op.x))), [])
         return (view(lowering, x, sizes, []) if sizes else x,)
     x = _collapsed(lowering, x, [g[0] for g in groups])
@@ -59,7 +59,7 @@ def _reshape(lowering: Lowering, op: ReshapeOp, operands: Sequence[SSAValue]) ->
 
 
 def _cast(lowering: Lowering, x: SSAValue, shape: Sequence[int]) -> SSAValue:
-    """Return ``x`` with sizes known where they were not, or the other way round."""
+    """Cast ``x`` to a type with more or fewer static sizes."""
     type = TensorType(tensor_type(x).element_type, shape)
     if type == x.type:
         return x
@@ -96,7 +96,7 @@ def _axis_extent(x: SSAValue, axis: int) -> Extent:
 
 
 def _value_extent(size: SSAValue) -> Extent:
-    """Read a product back from the ops that compute ``size``."""
+    """Recover a product from the ops that compute ``size``."""
     match size.owner:
         case DimOp() as op:
             return _axis_extent(op.x, op.axis.value.data)
@@ -109,7 +109,7 @@ def _value_extent(size: SSAValue) -> Extent:
 
 
 def _groups(x: Sequence[Extent], y: Sequence[Extent]) -> list[Group]:
-    """Cut the axes of both sides into the smallest groups that surely hold the same elements."""
+    """Divide the axes of both sides into the smallest groups with provably the same elements."""
     if not x or not y:
         return []
     groups: list[Group] = []

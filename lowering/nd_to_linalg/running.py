@@ -1,8 +1,8 @@
-"""Loops whose steps are elementwise, as structured ops: like running sums, with other bodies.
+"""Loops with elementwise steps as structured ops, like cumulative sums with other bodies.
 
-All elements of a row are then independent: they become vectors, threads share them, and what reads
-or makes the rows may be part of the loop. A step is lowered as it would be alone, into a block that
-is thrown away once the scalar code of its ops is in the body of the one op.
+The elements of a row are then independent: they can be vectorized and shared by threads, and
+producers and consumers of the rows can be fused. A step is lowered in a temporary block, from
+which the scalar code of its ops is moved to the body of the single op.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower_block, signless
 
 MAX_TENSORS = 16
-"""A step that reads more tensors than this does not become one loop."""
+"""The most tensors that a step may read to become one op, ..."""
 CHEAP = 16
-"""... nor is one that costs more additions: each step of a row waits for the one before, and no
-more than a few vectors of a row fill the time; a loop over steps fills it with all of them."""
+"""... and its highest cost in additions: each step of a row waits for the previous one, and a few
+vectors of a row do not hide that latency; a loop over steps does, with all vectors of the row."""
 
 
 def running(lowering: Lowering, op: ScanOp, operands: Sequence[SSAValue]) -> Sequence[SSAValue]:
-    """Return the results of a loop as those of one structured op; nothing where it is not one.
+    """Return the results of a loop as those of one structured op; () if it cannot be one.
 
-    Loops in loops stay loops: what is around them may be scalar code as a whole.
+    Nested loops stay loops: the outer one may become scalar code as a whole.
     """
     carried = operands[: len(op.carried)]
     xs = operands[len(carried) : len(carried) + len(op.xs)]
@@ -99,23 +99,23 @@ def _written(
 
 @dataclass
 class _Step:
-    """What one step does, lowered on rows."""
+    """One lowered step, on rows."""
 
     lowering: Lowering
     rank: int
-    """Of a row."""
+    """The rank of a row."""
     block: Block = field(default_factory=Block)
     captured: dict[SSAValue, None] = field(default_factory=dict[SSAValue, None])
-    """Tensors from around the loop."""
+    """Tensors captured from outside the loop."""
 
     @property
     def cost(self) -> int:
-        """What an element of a row costs, in additions."""
+        """The cost per element of a row, in additions."""
         bodies = (op.body.block for op in self.block.ops if isinstance(op, linalg.ops.GenericOp))
         return sum(map(cost, bodies))
 
     def lowered(self, op: ScanOp) -> Sequence[SSAValue] | None:
-        """Return what a step yields, lowered; None where it is more than elementwise."""
+        """Return the lowered results of a step; None if it is not elementwise."""
         types = [signless(v.type) for v in op.body.block.args]
         self.block = Block(arg_types=types)
         with self.lowering.inside(self.block):
@@ -141,7 +141,7 @@ class _Step:
                 return False
 
     def _is_plain(self, op: linalg.ops.GenericOp) -> bool:
-        """Whether an op has a scalar body, for each element of a row or for one number."""
+        """Whether an op is elementwise, on a row or on a scalar."""
         rank = len(op.iterator_types)
         if rank not in (0, self.rank) or not all(is_parallel(op)):
             return False
@@ -174,7 +174,7 @@ class _Step:
         captured: Sequence[SSAValue],
         results: Sequence[SSAValue],
     ) -> list[SSAValue]:
-        """Append the scalar code of the step to a block; return what stands for ``results``."""
+        """Append the scalar code of the step to a block; return the values of ``results``."""
         known: dict[SSAValue, SSAValue] = {
             **dict(zip(self.block.args, arguments, strict=True)),
             **dict(zip(self.captured, captured, strict=True)),
@@ -209,14 +209,14 @@ class _Step:
             copies = _copied(each, scalars, into)
             if isinstance(
                 each, linalg.ops.IndexOp
-            ):  # the loop over steps comes before those of rows
+            ):  # shift the index: the loop over steps precedes those of rows
                 (index,) = copies
                 assert isinstance(index.owner, linalg.ops.IndexOp)
                 index.owner.properties["dim"] = linalg.ops.IndexOp(each.dim.value.data + 1).dim
             scalars.update(zip(each.results, copies, strict=True))
 
     def forget(self) -> None:
-        """Erase what was lowered on rows."""
+        """Erase the temporary ops."""
         for op in reversed(list(self.block.ops)):
             op.detach()
             op.erase()

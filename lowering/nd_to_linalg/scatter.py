@@ -1,13 +1,13 @@
 """Scatters are loop nests that write one element after the other.
 
-What an update does is independent of what lies before and after the indexed axes. So the loops over
-axes before them are outermost, and threads share the first; where there are none, and long rows
-come after them, threads share an axis of the rows in blocks. Elements are combined in the order of
-the updates either way, whatever the number of threads.
+An update does not depend on the indices along unindexed axes. So the loops over the axes before the
+indexed ones are outermost, and threads share the first; without such axes, and if long rows follow,
+threads share an axis of the rows in blocks. Either way elements are combined in the order of the
+updates, whatever the number of threads.
 
-Short rows are one thread's work. Where threads share the rows of the table, each reads all indices
-and asks which are its own, which no processor foretells: for 4 blocks of a table of 40 to 64 MB
-one thread took 2 to 3 times as long, and two threads no less than one without blocks.
+Short rows are one thread's work. If threads shared the rows of the table, each would read all
+indices and test which are its own, a branch that cannot be predicted: for 4 blocks of a table of 40
+to 64 MB one thread took 2 to 3 times as long, and two were no faster than one without blocks.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ Operands = Sequence[SSAValue]
 Bounds: TypeAlias = tuple[int | SSAValue, int | SSAValue]
 
 LINE = 64
-"""Bytes of a line of a cache; blocks of columns begin at multiples of it."""
+"""Bytes of a cache line; blocks of columns begin at multiples of it."""
 BLOCK = 4 * LINE
-"""So many bytes of a row are a block that a thread takes; a row of no more is halved."""
+"""Bytes of a row in a block that a thread takes; a row of no more is halved."""
 BLOCKS = 8
-"""So many blocks at most: each of them reads all indices."""
+"""The most blocks, as each of them reads all indices."""
 
 _COMBINE: dict[type[ScatterOpBase], Callable[[Body, SSAValue, SSAValue], SSAValue]] = {
     ScatterOp: lambda b, old, new: new,
@@ -75,7 +75,7 @@ class _Scatter:
         self.along, sizes = axes(op.axes), Sizes(lowering)
         self.first = self.along[0]
         self.inner = self.first + len(shape_of(op.indices[0]))
-        """The loops from this one on are over axes after those of the indices."""
+        """The number of the first loop over axes after the indexed ones."""
         self.kept = [axis for axis in range(len(shape_of(op.x))) if axis not in self.along]
         self.limits = [_as_i64(sizes, sizes.of(self.x, axis)) for axis in self.along]
         self.extents = sizes.all_of(self.updates)
@@ -97,14 +97,14 @@ class _Scatter:
         return results
 
     def _in_blocks(self, number: int, blocks: int, width: Size) -> Operands:
-        """Write ``blocks`` tasks: so wide parts of the loop ``number``, which is over rows."""
+        """Write ``blocks`` tasks, each ``width`` iterations of loop ``number`` over rows."""
 
         def block(b: Body, numbers: Operands, carried: Operands) -> Operands:
             places = Places(b)
             low = places.mul(numbers[0], width)
             high = places.min(places.add(low, width), self.extents[number])
             bounds: dict[int, Bounds] = {number: (low, high)}
-            if not isinstance(width, int):  # there may be fewer
+            if not isinstance(width, int):  # the last block may be shorter
                 there = b.emit(arith.CmpiOp(low, high, "slt"))
                 count = places.value(self.extents[0])
                 bounds[0] = (0, b.emit(arith.SelectOp(there, count, places.value(0))))
@@ -113,9 +113,9 @@ class _Scatter:
         return tasks(self.lowering, blocks, [self.x], block, self.kind)
 
     def _split(self) -> tuple[int, int, Size] | None:
-        """Return the loop over rows that threads share, in how many blocks, and how wide.
+        """Return the loop over rows that threads share, the number of blocks, and their width.
 
-        That is the last, or, where that is short, the longest.
+        That is the last loop, or, if that is short, the longest.
         """
         sizes = shape_of(self.op.updates)
         inner = range(self.inner, len(sizes))
@@ -136,7 +136,7 @@ class _Scatter:
         return number, -(-sizes[number] // width), width
 
     def places(self, b: Body, loops: Operands) -> tuple[SSAValue, dict[int, SSAValue]]:
-        """Return whether an update's indices are in range, and where they lead."""
+        """Return whether an update's indices are in range, and the indices by axis."""
         places: dict[int, SSAValue] = {}
         inside: SSAValue | None = None
         for axis, value, old, limit in zip(
@@ -153,14 +153,14 @@ class _Scatter:
 
 @dataclass(frozen=True)
 class _Nest:
-    """The loops of a scatter, inside of the outermost."""
+    """The loops of a scatter inside the outermost one."""
 
     of: _Scatter
     bounds: Mapping[int, Bounds] = field(default_factory=dict[int, "Bounds"])
-    """The range of a loop, if it is not all of it."""
+    """The range of a loop, if it is restricted."""
 
     def walk(self, b: Body, loops: list[SSAValue], y: SSAValue) -> SSAValue:
-        """Write the loops that are left over leading axes and indices; return what becomes of y."""
+        """Write the remaining loops over leading axes and indices; return the updated y."""
         of = self.of
         if len(loops) < of.inner:
             return self._loop(b, loops, y, self.walk)

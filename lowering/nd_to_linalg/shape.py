@@ -1,4 +1,4 @@
-"""Broadcast, transpose, strided slice and reverse as reads through a map; the others as slices."""
+"""Broadcast, transpose, strided slice and reverse as generics with maps; the others as slices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Operands = Sequence[SSAValue]
 def view(
     lowering: Lowering, x: SSAValue, sizes: Sequence[Size], reads: Sequence[AffineExpr]
 ) -> SSAValue:
-    """Return the tensor y of those sizes with ``y[d] = x[reads(d)]``."""
+    """Return the tensor y of these sizes with ``y[d] = x[reads(d)]``."""
     element, rank = tensor_type(x).element_type, len(sizes)
     into = Sizes(lowering).empty(sizes, element)
     maps = [AffineMap(rank, 0, tuple(reads)), AffineMap.identity(rank)]
@@ -45,7 +45,7 @@ def view(
 
 
 def iterators(rank: int, reduced: Sequence[int] = ()) -> list[Iterator]:
-    """Return what kind of loop each of ``rank`` axes becomes."""
+    """Return the iterator type of each of ``rank`` axes."""
     return ["reduction" if axis in reduced else "parallel" for axis in range(rank)]
 
 
@@ -90,7 +90,7 @@ def _transpose(lowering: Lowering, op: TransposeOp, operands: Operands) -> Opera
 def _slice(lowering: Lowering, op: SliceOp, operands: Operands) -> Operands:
     """Read through a map.
 
-    Unless a range only leaves off the end, begins at a computed place, or is written again.
+    A range that only cuts off the end, has a dynamic start, or is updated later stays a slice.
     """
     (x,) = operands
     type = result_type(op)
@@ -125,7 +125,7 @@ def _is_whole(n: int, start: int, limit: int, stride: int) -> bool:
 def _range(
     lowering: Lowering, x: SSAValue, axis: int, start: int, limit: int, stride: int
 ) -> tuple[Size, Size, int]:
-    """Return begin, number of elements and stride of a range, as Python counts."""
+    """Return start, size and stride of a range, with Python's semantics."""
     sizes = Sizes(lowering)
     n = sizes.of(x, axis)
     if isinstance(n, int):
@@ -151,7 +151,7 @@ def _reverse(lowering: Lowering, op: ReverseOp, operands: Operands) -> Operands:
 
 
 def turned_along(rank: int, axis: int, size: Size) -> AffineMap | None:
-    """Return the map of a walk from the end of an axis on; None where its size is not known."""
+    """Return the map that traverses an axis backwards; None if its size is dynamic."""
     if not isinstance(size, int):
         return None
     walk = _dims(rank)
@@ -160,7 +160,7 @@ def turned_along(rank: int, axis: int, size: Size) -> AffineMap | None:
 
 
 def reversed_along(lowering: Lowering, x: SSAValue, along: Sequence[int]) -> SSAValue:
-    """Return ``x`` turned round along some axes."""
+    """Return ``x`` reversed along some axes."""
     sizes = Sizes(lowering)
     y = sizes.all_of(x)
     known = [axis for axis in along if isinstance(y[axis], int)]
@@ -225,7 +225,7 @@ def _padded_destination(
 def padded(
     lowering: Lowering, x: SSAValue, scalar: SSAValue, low: Sequence[int], high: Sequence[int]
 ) -> SSAValue:
-    """Return ``x`` with a border of ``scalar``; ``x`` itself where there is none."""
+    """Return ``x`` with a border of ``scalar``; ``x`` itself if the border is empty."""
     if not any((*low, *high)):
         return x
     into = _padded_destination(lowering, x, [low, high, [0] * len(low)])

@@ -1,4 +1,4 @@
-"""What becomes of a function's arguments and results: signless types, and weights as arguments."""
+"""Lower a function's signature: types become signless, and weights become arguments."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Extra = dict[str, Attribute]
 def finish(function: func.FuncOp, lowering: Lowering) -> None:
     """Give ``function``, whose body has been lowered, its new type and attributes.
 
-    A resource has become a trailing argument with ``nd.resource`` (its name) and ``nd.sha256``
-    (where known); an unsigned argument or result says its dtype in ``nd.dtype``.
+    A resource is a trailing argument with ``nd.resource`` (its name) and ``nd.sha256``
+    (if known); an unsigned argument or result has its dtype in ``nd.dtype``.
     """
     type = function.function_type
     inputs, outputs = type.inputs.data, type.outputs.data
@@ -47,7 +47,7 @@ def _resource(resource: Resource) -> Extra:
 
 
 def pass_resources(lowered: dict[str, tuple[func.FuncOp, Lowering]]) -> None:
-    """Hand the weights of a called function on from its callers, up to where calls begin."""
+    """Add the weights of called functions to their callers, transitively, and to the calls."""
     calls = [
         (op, caller)
         for caller, (function, _) in lowered.items()

@@ -1,7 +1,7 @@
-"""Sizes on the way down: nd.dim, nd.from_index, and arithmetic on sizes known or not.
+"""Sizes during the lowering: nd.dim, nd.from_index, and arithmetic on static and dynamic sizes.
 
-A `Size` is an int where it is known when compiling and an `index` value where not; arithmetic on
-known ones writes no op.
+A `Size` is an int if it is static and an `index` value if it is dynamic; arithmetic on static
+sizes creates no op.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _from_index(
 
 @dataclass(frozen=True)
 class Sizes:
-    """Computes with sizes where ``lowering`` writes."""
+    """Computes sizes, inserting ops with ``lowering``."""
 
     lowering: Lowering
 
@@ -79,19 +79,19 @@ class Sizes:
         return self._write(arith.MuliOp(self.value(a), self.value(b)))
 
     def max(self, a: Size, b: Size) -> Size:
-        """Return the greater."""
+        """Return the maximum."""
         if isinstance(a, int) and isinstance(b, int):
             return max(a, b)
         return self._write(arith.MaxSIOp(self.value(a), self.value(b)))
 
     def min(self, a: Size, b: Size) -> Size:
-        """Return the lesser."""
+        """Return the minimum."""
         if isinstance(a, int) and isinstance(b, int):
             return min(a, b)
         return self._write(arith.MinSIOp(self.value(a), self.value(b)))
 
     def div(self, a: Size, b: int) -> Size:
-        """Return how often ``b`` goes into ``a``, which is not negative."""
+        """Return the quotient of ``a``, which is not negative, by ``b``, rounded down."""
         if isinstance(a, int):
             return a // b
         return a if b == 1 else self._write(arith.DivSIOp(a, self.value(b)))
@@ -100,13 +100,13 @@ class Sizes:
         return self.lowering.insert(op).result
 
     def empty(self, sizes: Sequence[Size], element: Attribute) -> SSAValue:
-        """Return a new tensor of those sizes and unspecified contents."""
+        """Return a new uninitialized tensor of these sizes."""
         dynamic = [n for n in sizes if not isinstance(n, int)]
         type = TensorType(element, shape_of_sizes(sizes))
         return self.lowering.insert(tensor.EmptyOp(dynamic, type)).tensor
 
     def empty_as(self, sizes: Sequence[Size], type: TensorType[Attribute]) -> SSAValue:
-        """Return a new tensor of ``type``, whose `?` are told by ``sizes``, one for each axis."""
+        """Return a new tensor of ``type``, whose `?` are given by ``sizes``, one for each axis."""
         unknown = [
             self.value(n)
             for n, told in zip(sizes, type.get_shape(), strict=True)
@@ -116,5 +116,5 @@ class Sizes:
 
 
 def shape_of_sizes(sizes: Sequence[Size]) -> Shape:
-    """Return the shape of a tensor of those sizes."""
+    """Return the shape of a tensor of these sizes."""
     return tuple(n if isinstance(n, int) else DYNAMIC for n in sizes)

@@ -1,4 +1,4 @@
-"""Where blocks begin: starts that are constants, and slices that are written again."""
+"""Starts of slices that are constants, and slices that are updated in place later."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stepwell.lowering.nd_to_linalg.sizes import Size
 
 
 def known_start(start: SSAValue) -> int | None:
-    """Return a start that is a constant, as an index; one beyond i64 as its greatest."""
+    """Return a constant start as an index, saturated to i64, None if it is dynamic."""
     match start.owner:
         case (
             arith.ConstantOp(value=IntegerAttr(value=number))
@@ -39,10 +39,10 @@ def known_start(start: SSAValue) -> int | None:
 
 
 def is_best_a_view(op: SliceOp, begins: Sequence[Size]) -> bool:
-    """Whether the very block that a slice takes, or one apart from it, is written later.
+    """Whether the block that a slice reads, or a disjoint one, is updated later.
 
-    So it is in ``x[1:] += v`` and ``x[0] = x[1]``: what is computed of a view can be written where
-    it is wanted at once.
+    This is so in ``x[1:] += v`` and ``x[0] = x[1]``: if the slice is a view, results computed from
+    it can be written in place.
     """
     firsts = [n for n in begins if isinstance(n, int)]
     if DYNAMIC in shape_of(op.x) or len(firsts) < len(begins):
@@ -60,19 +60,19 @@ def is_best_a_view(op: SliceOp, begins: Sequence[Size]) -> bool:
 
 
 def _apart(a: Sequence[range], b: Sequence[range | None]) -> bool:
-    """Whether two blocks have no element in common."""
+    """Whether two blocks are disjoint."""
     return any(y is not None and never_meet(x, y) for x, y in zip(a, b, strict=True))
 
 
 def never_meet(a: range, b: range) -> bool:
-    """Whether two ranges surely have no number in common."""
+    """Whether two ranges are provably disjoint."""
     if not a or not b or a[-1] < b[0] or b[-1] < a[0]:
         return True
     return (a.start - b.start) % gcd(a.step, b.step) != 0
 
 
 def written(op: DynamicUpdateSliceOp) -> list[range | None]:
-    """Return what an update writes along each axis, None where only the run knows."""
+    """Return the range that an update writes along each axis, None where it is dynamic."""
     found: list[range | None] = [range(n) for n in shape_of(op.x)]
     for axis, start, step in zip(axes(op.axes), op.starts, op.steps, strict=True):
         n, m = shape_of(op.x)[axis], shape_of(op.update)[axis]

@@ -1,4 +1,4 @@
-"""The rule table of the step, and the builder its rules write with."""
+"""The rule table of the lowering, and the builder that its rules use."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class Resource:
     name: str
     sha256: str
     element: Attribute
-    """The element type it had, which may be unsigned."""
+    """Its original element type, which may be unsigned."""
     value: SSAValue
 
 
 @dataclass
 class Lowering:
-    """Writes the new body of a function beside the old one, so that rules still see `nd` types.
+    """Builds the new body of a function beside the old one, so that rules still see `nd` types.
 
-    Everything inserted takes the location of the op being lowered.
+    Inserted ops take the location of the op being lowered.
     """
 
     block: Block
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    """The new value of every old one."""
+    """Maps every old value to its new value."""
     source: Operation | None = None
     """The op being lowered."""
     resources: dict[str, Resource] = field(default_factory=dict[str, "Resource"])
@@ -56,14 +56,14 @@ class Lowering:
         self.entry = self.block
 
     def insert(self, op: OpT) -> OpT:
-        """Append ``op`` to the new body and locate it."""
+        """Append ``op`` to the new body and set its location."""
         assert self.source is not None
         _locate(op, self.source.location)
         self.block.add_op(op)
         return op
 
     def resource(self, attribute: ResourceAttr, type: TensorType[Attribute]) -> SSAValue:
-        """Return the argument that a weight has become, adding it on first use."""
+        """Return the argument for a weight, adding it on first use."""
         name = attribute.key.data
         if (known := self.resources.get(name)) is None:
             known = self._adopted(name, attribute.sha256.data, type.element_type, signless(type))
@@ -73,7 +73,7 @@ class Lowering:
         return known.value
 
     def adopt(self, resource: Resource) -> None:
-        """Make a weight of a called function one of this function too."""
+        """Add a weight of a called function to this function."""
         self._adopted(resource.name, resource.sha256, resource.element, resource.value.type)
 
     def _adopted(self, name: str, sha256: str, element: Attribute, type: Attribute) -> Resource:
@@ -84,7 +84,7 @@ class Lowering:
 
     @contextmanager
     def inside(self, block: Block) -> Generator[None]:
-        """Write into ``block`` instead, for the op being lowered."""
+        """Insert into ``block`` instead, for the op being lowered."""
         outer, source = self.block, self.source
         self.block = block
         yield
@@ -107,7 +107,7 @@ class Lowering:
 lower: RuleTable[Callable[[Lowering, Any, Sequence[SSAValue]], Sequence[SSAValue]]] = RuleTable(
     "lowering"
 )
-"""``(lowering, op, lowered operands) -> the values that stand for its results``."""
+"""``(lowering, op, lowered operands) -> the new values of its results``."""
 
 
 def lower_block(lowering: Lowering, block: Block) -> Sequence[SSAValue]:
@@ -135,7 +135,7 @@ _TERMINATORS = frozenset({"func.return", "nd.yield", "nd.condition"})
 
 
 def signless(type: Attribute) -> Attribute:
-    """Return ``type`` as the lower floors have it: upstream arithmetic knows no signedness."""
+    """Return ``type`` with signless integers, as upstream's arithmetic requires."""
     match type:
         case TensorType():
             return TensorType(signless(type.element_type), type.get_shape())
@@ -151,7 +151,7 @@ def signless(type: Attribute) -> Attribute:
 
 
 def _locate(root: Operation, location: LocationAttr) -> None:
-    """Locate ``root`` and what was made for it; what was inserted into it before has its place."""
+    """Set the location of ``root`` and its nested ops that have none."""
     new = [root]
     while new:
         op = new.pop()

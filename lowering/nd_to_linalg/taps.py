@@ -1,8 +1,8 @@
-"""Convolutions of one image each by filters as large as it: a few numbers, each a long sum.
+"""Convolutions whose filters are as large as the image: few results, each a long sum.
 
-The gradient of a depthwise convolution's filters is one: for each feature as many numbers as the
-window has places, and the sum over images and their places of products. These are sums that read
-two tensors from end to end, several at once, and no window that slides.
+The gradient of a depthwise convolution's filters is one: for each feature it has as many numbers as
+the window has places, each a sum of products over images and their places. These are several
+reductions that read two tensors contiguously, and no sliding window.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from stepwell.lowering.nd_to_linalg.sizes import Sizes
 from stepwell.lowering.nd_to_linalg.table import Lowering
 
 MAX_TAPS = 64
-"""A window of more places stays a loop that slides."""
+"""The most places of a window; a larger one stays a loop that slides."""
 TOGETHER = 13
-"""So many sums and what they add up are held by 16 registers."""
+"""The number of sums that fit, with their operands, in 16 registers."""
 
 
 def by_taps(lowering: Lowering, op: ConvolutionOp, x: SSAValue, w: SSAValue) -> SSAValue | None:
-    """Return the result of ``op`` as sums for each of its places; None where it is none of these.
+    """Return the result of ``op`` as one sum per place; None if its shape does not fit.
 
     x : the image, dilated and padded
     """
@@ -66,7 +66,7 @@ def by_taps(lowering: Lowering, op: ConvolutionOp, x: SSAValue, w: SSAValue) -> 
 def _sums(
     lowering: Lowering, op: ConvolutionOp, x: SSAValue, w: SSAValue, spots: Sequence[Sequence[int]]
 ) -> Sequence[SSAValue]:
-    """Return for each of some places a sum for each feature, all made together."""
+    """Return for each of some places the sums of all features, computed in one op."""
     window, _, layout = op.how
     sizes, kind = Sizes(lowering), computed_in(dtype(op.element))
     seen = [
@@ -114,13 +114,13 @@ def _sums(
 
 
 def _laid_out(layout: Sequence[int], loops: Sequence[AffineExpr]) -> AffineMap:
-    """Return the map of a tensor whose batch (or output features), features, places are loops."""
+    """Return the map of a tensor with loops for batch (or output features), features, places."""
     at = dict(zip(layout, loops, strict=True))
     return AffineMap(len(loops), 0, tuple(at[a] for a in range(len(layout))))
 
 
 def _among_units(lowering: Lowering, x: SSAValue, op: ConvolutionOp) -> SSAValue:
-    """Return a number for each feature as a tensor of the rank of the result."""
+    """Return one number per feature as a tensor of the rank of the result."""
     layout = op.how[2]
     shape = [1] * len(layout.y)
     (shape[layout.y[1]],) = tensor_type(x).get_shape()

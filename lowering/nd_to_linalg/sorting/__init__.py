@@ -1,7 +1,7 @@
-"""Sorts by integer keys that are in the order wanted: short axes by a network, long ones by digits.
+"""Sorts by integer keys in the required order: short axes by a network, long ones by radix sort.
 
-Both are loop nests whose outermost loop is over tasks that threads share. What decides between them
-is how long each is thought to take, which depends on the sizes alone.
+Both are loop nests whose outermost loop is over tasks that threads share. The one with the lower
+predicted time is chosen, which depends on the sizes alone.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from stepwell.lowering.nd_to_linalg.sorting.selection import Selection, chosen
 from stepwell.lowering.nd_to_linalg.table import Lowering, lower
 
 EXCHANGE, TURN = 1.2, 0.6
-"""Nanoseconds of an exchange of two lines, and of moving an element into and out of scratch, on an
-AMD EPYC with AVX-512."""
+"""Nanoseconds of an exchange of two cache lines, and of moving an element into and out of scratch,
+on an AMD EPYC with AVX-512."""
 MOVE, ROW = 1.0, 110.0
-"""Nanoseconds of moving an element by one digit, and what a digit costs a row besides."""
+"""Nanoseconds to move an element by one digit, and the further time of a digit per row."""
 BOTH = 1.5
-"""How much longer places beside the keys take."""
+"""The factor in time for carrying indices beside the keys."""
 CHOOSE, FINISH, MOST = 1.2, 600.0, 8
-"""Nanoseconds for an element of those among which one of a rank is looked for, and for the last of
-them; of more ranks than ``MOST`` in a row, all is sorted."""
+"""Nanoseconds per element of a search for one rank, and for its last step; for more ranks than
+``MOST`` in a row, everything is sorted."""
 LONGEST = 2048
-"""Scratch of longer rows leaves no room in the second cache."""
+"""The longest row whose scratch leaves room in the second-level cache."""
 ASSUMED_ROWS = 256
-"""Rows that are assumed where only the run knows their number."""
+"""The number of rows assumed where it is dynamic."""
 
 
 @lower(SortOp, ArgsortOp)
@@ -78,12 +78,12 @@ def _ordered(sort: Sort) -> SSAValue:
 
 
 def _is_known(sort: Sort) -> bool:
-    """Whether a network can be written: it takes axes side by side as one."""
+    """Whether a network can be written: it collapses adjacent axes."""
     return DYNAMIC not in sort.shape or sort.rank < 3
 
 
 def _by_network(network: Network) -> float:
-    """Return how many nanoseconds a network takes."""
+    """Return the predicted nanoseconds of a network."""
     sort = network.sort
     rows, outer = 1, 1
     if sort.others:
@@ -98,7 +98,7 @@ def _by_network(network: Network) -> float:
 
 
 def _by_digits(sort: Sort, n: int) -> float:
-    """Return how many nanoseconds a sort by digits takes."""
+    """Return the predicted nanoseconds of a radix sort."""
     rows = _product([size for k, size in enumerate(sort.shape) if k != sort.axis])
     move = MOVE if sort.places is None else MOVE * BOTH
     return rows * sort.keys.kind.bytes * (n * move + ROW)

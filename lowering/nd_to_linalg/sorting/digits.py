@@ -1,10 +1,10 @@
-"""Long axes: a radix sort, by one digit of the keys after the other, from the lowest.
+"""Long axes: a radix sort by the digits of the keys, from the lowest to the highest.
 
-How often each digit occurs tells where the elements that have it begin; they are written there in
-the order in which they were, so that equal elements stay in order. Rows are tasks that threads
-share, each with keys, counts and places of its own; where two digits next to each other are the
-same in all keys, neither moves anything. A very long axis is cut into parts that are counted and
-moved beside each other, their number depending on the length alone.
+A histogram of each digit gives the offsets at which the elements with it begin; they are written
+there in their current order, so that the sort is stable. Rows are tasks that threads share, each
+with its own keys, counts and indices; two adjacent digits that are equal in all keys are skipped. A
+very long axis is cut into parts that are counted and moved in parallel, their number depending
+on the length alone.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
 from stepwell.lowering.nd_to_linalg.sorting.keys import Sort
 
 DIGIT_BITS, DIGITS = 8, 256
-"""A table of a count for each digit stays in the first-level cache."""
+"""The digit size in bits, and the entries of a histogram, which fits in the first-level cache."""
 TASKS = 64
-"""So many tasks are as many as threads share well; the rows of one use the same scratch."""
+"""The number of tasks, enough for threads to share; the rows of one use the same scratch."""
 PART = 1 << 16
-"""So many elements of a very long axis are worth a table of counts of their own."""
+"""The number of elements in a part of a very long axis that is worth a histogram of its own."""
 PARTS = 64
 
 _Ends: TypeAlias = tuple[SSAValue, SSAValue]
@@ -40,7 +40,7 @@ _AtPart: TypeAlias = Callable[[Body, SSAValue, SSAValue, _Ends, Operands], Opera
 
 
 def parts(n: Size, rows: Size) -> int:
-    """Return in how many parts an axis is cut: one where there are rows enough to share."""
+    """Return the number of parts of an axis: one if there are enough rows to share."""
     if not isinstance(n, int) or not isinstance(rows, int) or rows >= PARTS // 4:
         return 1
     return max(min(n // PART, PARTS), 1)
@@ -48,7 +48,7 @@ def parts(n: Size, rows: Size) -> int:
 
 @dataclass
 class Radix:
-    """What sorts by rows and in parts have in common."""
+    """The base class of sorts by rows and by parts."""
 
     sort: Sort
 
@@ -59,7 +59,7 @@ class Radix:
 
     @cached_property
     def rows(self) -> Size:
-        """How many sorts there are."""
+        """The number of sorts."""
         return self.sort.rows()
 
     @property
@@ -74,7 +74,7 @@ class Radix:
         return DTYPES["i32" if isinstance(n, int) and n < 1 << 31 else "i64"]
 
     def at(self, b: Body, row: SSAValue, i: SSAValue) -> list[SSAValue]:
-        """Return the place in x of element ``i`` of a row."""
+        """Return the indices in x of element ``i`` of a row."""
         rest, found = row, list[SSAValue]()
         for n in reversed(self.sort.others[1:]):
             rest, left = Places(b).div(rest, n)
@@ -93,14 +93,14 @@ class Radix:
         return b.emit(arith.IndexCastOp(b.both(key, b.number(DIGITS - 1)), INDEX))
 
     def more(self, b: Body, table: SSAValue, at: Sequence[SSAValue]) -> SSAValue:
-        """Return a table with one more in a place."""
+        """Return a histogram with one entry incremented."""
         b = b.of(self.counts)
         return written(b, b.add(read(b, table, at), b.number(1)), table, at)
 
     def cleared(
         self, b: Body, table: SSAValue, at: Sequence[SSAValue], digits: int = DIGITS
     ) -> SSAValue:
-        """Return a table without counts for any digit."""
+        """Return a histogram with all counts 0."""
 
         def clear(b: Body, v: SSAValue, now: Operands) -> Operands:
             return (written(b, b.of(self.counts).number(0), now[0], [*at, v]),)
@@ -108,7 +108,7 @@ class Radix:
         return loop(b, (0, digits), [table], clear, mark=INDEPENDENT)[0]
 
     def place_type(self) -> Attribute | None:
-        """Return the type of the places that are moved beside keys."""
+        """Return the type of the indices that are moved with the keys."""
         return self.sort.places and signless_element(self.counts)
 
 
@@ -117,7 +117,7 @@ class Rows(Radix):
     """Each row is sorted by one thread."""
 
     def write(self) -> SSAValue:
-        """Return the elements in order, or their places."""
+        """Return the sorted elements, or their indices."""
         sort, sizes, n = self.sort, self.sizes, self.sort.n
         count = min(TASKS, self.rows) if isinstance(self.rows, int) else TASKS
         each = sizes.div(sizes.add(self.rows, count - 1), count)
@@ -148,7 +148,7 @@ class Rows(Radix):
     def _begun(
         self, b: Body, task: SSAValue, row: SSAValue, n: SSAValue, table: SSAValue, both: Operands
     ) -> tuple[SSAValue, list[SSAValue]]:
-        """Return how often each digit occurs, and the keys of a row with their places."""
+        """Return the histograms of all digits, and the keys of a row with their indices."""
         for digit in range(self.key.bytes):
             table = self.cleared(b, table, [task, Places(b).value(digit)])
 
@@ -168,7 +168,7 @@ class Rows(Radix):
         return table, [value for pair in zip(begun, both[1::2], strict=True) for value in pair]
 
     def _offsets(self, b: Body, task: SSAValue, table: SSAValue) -> SSAValue:
-        """Return where the elements that have a digit begin."""
+        """Return the offsets at which the elements with each digit begin."""
 
         def of_digit(b: Body, digit: SSAValue, now: Operands) -> Operands:
             def add(b: Body, v: SSAValue, now: Operands) -> Operands:
@@ -184,7 +184,7 @@ class Rows(Radix):
     def _passes(
         self, b: Body, task: SSAValue, n: SSAValue, table: SSAValue, both: Operands
     ) -> tuple[SSAValue, list[SSAValue]]:
-        """Move keys, and places with them, there and back for each two digits."""
+        """Move keys, and indices with them, back and forth for each two digits."""
         now: list[SSAValue] = [table, *both]
         if self.key.bytes == 1:
             moved = self._moved(b, task, n, table, both, 0)
@@ -206,7 +206,7 @@ class Rows(Radix):
     ) -> SSAValue:
         """Return whether the keys of a row differ in one of two digits.
 
-        They do not where the digits of the first key begin at 0 and the next ones at the end.
+        They do not if the first key's digit begins at offset 0 and the next digit at the end.
         """
         zero = b.constant(0, INDEX)
         some = b.emit(arith.CmpiOp(n, zero, "sgt"))
@@ -240,7 +240,7 @@ class Rows(Radix):
         both: Operands,
         digit: int,
     ) -> list[SSAValue]:
-        """Return keys and places in the order of a digit: they are every second of ``both``."""
+        """Return keys and indices in the order of a digit; every second of ``both`` is a target."""
         source, target = both[::2], both[1::2]
 
         def move(b: Body, i: SSAValue, now: Operands) -> Operands:
@@ -269,20 +269,20 @@ class Rows(Radix):
         return loop(b, (0, n), [y], store, mark=INDEPENDENT)[0]
 
     def found(self, b: Body, value: SSAValue) -> SSAValue:
-        """Return the element of a key, or a place as it is asked for."""
+        """Return the element of a key, or an index in the result's type."""
         if self.sort.places is None:
             return self.sort.keys.back(b, value)
         return as_place(b, value, self.sort.places)
 
 
 def _turned(both: Operands) -> list[SSAValue]:
-    """Return pairs the other way round."""
+    """Return each pair with its members swapped."""
     pairs = zip(both[::2], both[1::2], strict=True)
     return [value for there, back in pairs for value in (back, there)]
 
 
 def as_place(b: Body, place: SSAValue, type: IntegerType) -> SSAValue:
-    """Return a place, which fits, as another integer."""
+    """Return an index, which fits, converted to another integer."""
     if place.type == type:
         return place
     return b.emit((arith.ExtSIOp if type == i64 else arith.TruncIOp)(place, type))
@@ -294,14 +294,14 @@ class Parts(Radix):
 
     n: int = field(init=False)
     count: int = field(init=False)
-    """In how many parts a row is cut."""
+    """The number of parts of a row."""
     each: int = field(init=False)
-    """How many elements a part has."""
+    """The number of elements of a part."""
     differ: SSAValue = field(init=False)
-    """Of each row, the bits in which keys differ: a digit that is the same in all moves nothing."""
+    """For each row, the bits in which keys differ: a digit equal in all keys is skipped."""
 
     def write(self) -> SSAValue:
-        """Return the elements in order, or their places."""
+        """Return the sorted elements, or their indices."""
         sort, sizes, n = self.sort, self.sizes, self.sort.n
         assert isinstance(n, int) and isinstance(self.rows, int)
         self.count = parts(n, self.rows)
@@ -342,7 +342,7 @@ class Parts(Radix):
         return self.sort.keys.of(b, read(b, self.sort.x, self.at(b, row, i)))
 
     def _differences(self) -> SSAValue:
-        """Return in which bits keys of a row differ."""
+        """Return the bits in which the keys of a row differ."""
         rows = self.rows
         assert isinstance(rows, int)
         keys = signless_element(self.key)
@@ -371,13 +371,13 @@ class Parts(Radix):
         return tasks(self.sort.lowering, rows, [into], of_row, self.key)[0]
 
     def _moving(self, b: Body, row: SSAValue, ends: _Ends, digit: int) -> SSAValue:
-        """Return up to which element of a part a digit moves: all, or none where it is the same."""
+        """Return the end of the elements of a part to move by a digit: none if it is skipped."""
         bits = self.digit(b, read(b, self.differ, [row]), digit)
         some = b.emit(arith.CmpiOp(bits, b.constant(0, INDEX), "ne"))
         return b.select(some, ends[1], ends[0])
 
     def _offsets(self, now: Operands, digit: int) -> SSAValue:
-        """Return where the elements of each part that have a digit begin."""
+        """Return the offsets at which the elements of each part with each digit begin."""
         rows = self.rows
         assert isinstance(rows, int)
         table = self.sizes.empty([rows * self.count, DIGITS], signless_element(self.counts))
@@ -411,7 +411,7 @@ class Parts(Radix):
     def _moved(
         self, now: Operands, into: Operands, offsets: SSAValue, digit: int
     ) -> list[SSAValue]:
-        """Return keys and places, or at last the result, in the order of a digit."""
+        """Return keys and indices, or finally the result, in the order of a digit."""
         last = digit == self.key.bytes - 1
 
         def move(b: Body, task: SSAValue, row: SSAValue, ends: _Ends, was: Operands) -> Operands:
@@ -442,7 +442,7 @@ class Parts(Radix):
     def _what(
         self, b: Body, now: Operands, key: SSAValue, row: SSAValue, i: SSAValue, last: bool
     ) -> list[SSAValue]:
-        """Return what is moved: the key and its place, or at last what is asked for."""
+        """Return the values to move: the key and its index, or finally the result's elements."""
         place: list[SSAValue] = []
         if (type := self.place_type()) is not None:
             place = [read(b, now[1], [row, i]) if now else b.emit(arith.IndexCastOp(i, type))]

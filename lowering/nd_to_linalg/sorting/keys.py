@@ -1,4 +1,4 @@
-"""What is sorted: unsigned integers that are in the order wanted, one for each element."""
+"""Sort keys: unsigned integers in the required order, one for each element."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
 from stepwell.lowering.nd_to_linalg.table import Lowering
 
 _NAN_BITS = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF << 52}
-"""The bits of infinity; those of any NaN, without the sign, are more."""
+"""The bits of infinity; those of any NaN, without the sign, are greater."""
 
 
 @dataclass(frozen=True)
 class Keys:
     """The keys of elements of one dtype.
 
-    Keys that only tell where elements go (``stable``) are equal where the elements are. Those that
-    elements are made of again tell -0.0, which comes first, from 0.0; each NaN has the same.
+    Keys that only order elements (``stable``) are equal if the elements are. Keys that elements are
+    recovered from distinguish -0.0, which comes first, from 0.0; all NaN have the same key.
     """
 
     kind: DType
-    """Of the elements."""
+    """The dtype of the elements."""
     descending: bool = False
     stable: bool = True
 
     @property
     def dtype(self) -> DType:
-        """Unsigned, as wide as the elements."""
+        """The unsigned dtype of keys, as wide as the elements."""
         return DTYPES[f"ui{8 * self.kind.bytes}"]
 
     @property
     def bits(self) -> int:
-        """How many of a key."""
+        """The width of a key in bits."""
         return 8 * self.kind.bytes
 
     def of(self, b: Body, x: SSAValue) -> SSAValue:
-        """Return an unsigned integer that is less exactly where an element goes before."""
+        """Return an unsigned integer that is ordered as the element is."""
         return self.of_bits(b, self.bits_of(b, x))
 
     def bits_of(self, b: Body, x: SSAValue) -> SSAValue:
-        """Return an element as an integer of the same bits."""
+        """Return the bits of an element as an integer."""
         match self.kind.kind:
             case "bool":
                 return b.emit(arith.ExtUIOp(x, IntegerType(8)))
@@ -59,7 +59,7 @@ class Keys:
                 return x
 
     def element(self, b: Body, raw: SSAValue) -> SSAValue:
-        """Return the element that an integer has the bits of."""
+        """Return the element with the bits of an integer."""
         match self.kind.kind:
             case "bool":
                 return b.emit(arith.TruncIOp(raw, IntegerType(1)))
@@ -69,7 +69,7 @@ class Keys:
                 return raw
 
     def of_bits(self, b: Body, raw: SSAValue) -> SSAValue:
-        """Return the key of an element of those bits."""
+        """Return the key of the element with these bits."""
         b, sign = b.of(self.dtype), 1 << self.bits - 1
         match self.kind.kind:
             case "signed":
@@ -107,19 +107,19 @@ class Keys:
 
 @dataclass
 class Sort:
-    """One sort, and what all its loops need."""
+    """One sort, with the parameters of all its loops."""
 
     lowering: Lowering
     x: SSAValue
     kind: DType
-    """Of the elements of x."""
+    """The element type of x."""
     axis: int
     descending: bool = False
     places: IntegerType | None = None
-    """The type of the places that are asked for; None where the elements are."""
+    """The type of the indices to return; None if the elements are returned."""
     keys: Keys = field(init=False)
     extents: list[Size] = field(init=False)
-    """Of x."""
+    """The size of each axis of x."""
 
     def __post_init__(self) -> None:
         self.keys = Keys(self.kind, self.descending, self.places is not None)
@@ -127,7 +127,7 @@ class Sort:
 
     @classmethod
     def of(cls, lowering: Lowering, op: OrderOp, x: SSAValue) -> Sort:
-        """Return what an op asks for."""
+        """Return the sort that an op describes."""
         places = element(op.y) if isinstance(op, ArgsortOp) else None
         assert places is None or isinstance(places, IntegerType)
         kind, falling = dtype(element(op.x)), op.descending is not None
@@ -135,22 +135,22 @@ class Sort:
 
     @property
     def shape(self) -> Shape:
-        """Of x."""
+        """The shape of x."""
         return tensor_type(self.x).get_shape()
 
     @property
     def rank(self) -> int:
-        """How many axes x has."""
+        """The rank of x."""
         return len(self.shape)
 
     @property
     def result(self) -> Attribute:
-        """The type of an element of the result."""
+        """The element type of the result."""
         return self.places or tensor_type(self.x).element_type
 
     @property
     def n(self) -> Size:
-        """How many elements are sorted at a time."""
+        """The size of the sorted axis."""
         return self.extents[self.axis]
 
     @property
@@ -159,7 +159,7 @@ class Sort:
         return [n for axis, n in enumerate(self.extents) if axis != self.axis]
 
     def rows(self) -> Size:
-        """Return how many sorts there are."""
+        """Return the number of sorts."""
         sizes = Sizes(self.lowering)
         total: Size = 1
         for n in self.others:

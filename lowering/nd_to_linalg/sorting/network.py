@@ -1,10 +1,10 @@
-"""Short axes: Batcher's odd-even merge sort, the same exchanges for many rows side by side.
+"""Short axes: Batcher's odd-even merge sort, with the same exchanges for many rows at once.
 
-Rows are taken in blocks of as many as fill a line of the caches. Words that are in the order wanted
-lie in scratch, row beside row, so that each exchange of two of them is one of lines, a minimum and
-a maximum without branches. Which are exchanged depends on the length alone, in loops of few lines
-of code however long the axis is. A word is a key, or a key and below it the place it comes from;
-where both do not fit into 64 bits, places lie in scratch of their own.
+Rows are sorted in blocks of as many as fill a cache line. Words in the required order are in
+scratch, one lane per row, so that an exchange of two words is one of cache lines: a minimum and
+a maximum without branches. The exchanges depend on the length alone, in loops of little code for
+any length. A word is a key, or a key with the index of its element below; if both do not fit into
+64 bits, indices have scratch of their own.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from stepwell.lowering.nd_to_linalg.sizes import Size, Sizes
 from stepwell.lowering.nd_to_linalg.sorting.keys import Sort
 
 LINE = 64
-"""Bytes of a line of the caches: so many of each word are exchanged at a time."""
+"""Bytes of a cache line, which is the unit of an exchange."""
 TASKS = 64
-"""So many parts are as many as threads share well; the blocks of one use the same scratch."""
+"""The number of tasks, enough for threads to share; the blocks of one use the same scratch."""
 _AtElement: TypeAlias = Callable[[Body, list[SSAValue], SSAValue, SSAValue, Operands], Operands]
-"""``(body, place in x, element, lane, carried) -> carried``."""
+"""``(body, index in x, element, lane, carried) -> carried``."""
 _Change: TypeAlias = Callable[[Body, Operands, SSAValue], Sequence[SSAValue]]
 """``(body, words, element) -> words``."""
 
 
 def exchanges(n: int) -> int:
-    """Return how many exchanges sort ``n`` elements, a power of two or a little fewer.
+    """Return the number of exchanges that sort ``n`` elements, a power of two or slightly fewer.
 
     >>> exchanges(8), exchanges(64)
     (19, 543)
@@ -56,12 +56,12 @@ def exchanges(n: int) -> int:
 
 @dataclass
 class Network:
-    """The sort of the rows of one tensor, whose length is known."""
+    """The sort of the rows of one tensor, whose length is static."""
 
     sort: Sort
     word: DType = field(init=False)
     apart: bool = field(init=False)
-    """Whether places are not in the words."""
+    """Whether indices are stored apart from the words."""
     lanes: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -73,13 +73,13 @@ class Network:
 
     @property
     def n(self) -> int:
-        """How many elements are sorted at a time."""
+        """The number of elements of a row."""
         n = self.sort.n
         assert isinstance(n, int)
         return n
 
     def write(self) -> SSAValue:
-        """Return the elements in order, or their places."""
+        """Return the sorted elements, or their indices."""
         sort, sizes = self.sort, Sizes(self.sort.lowering)
         x, groups = self._flat(sort.x)
         axis = next(k for k, group in enumerate(groups) if sort.axis in group)
@@ -119,7 +119,7 @@ class Network:
         return self._shaped(y, groups)
 
     def _flat(self, x: SSAValue) -> tuple[SSAValue, list[list[int]]]:
-        """Return ``x`` with the axes before and behind its own as one each."""
+        """Return ``x`` with the axes before the sorted one collapsed, and those behind it."""
         rank, axis = self.sort.rank, self.sort.axis
         groups = [g for g in (range(axis), [axis], range(axis + 1, rank)) if g]
         found = [list(g) for g in groups]
@@ -149,23 +149,23 @@ def _spelled(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr
 
 @dataclass
 class _Block:
-    """As many rows as there are lanes."""
+    """A block of as many rows as lanes."""
 
     network: Network
     x: SSAValue
     axis: int
     rows: Size
     last: SSAValue
-    """The number of the last row; lanes beyond it are copies of that."""
+    """The number of the last row; lanes beyond it duplicate that row."""
     whole: SSAValue
-    """The last row with which a block begins all of whose lanes have rows."""
+    """The last row at which a full block begins."""
 
     def sorted(
         self, b: Body, task: SSAValue, where: SSAValue | None, lane: SSAValue, carried: Operands
     ) -> Operands:
         """Return result and scratch after the rows from ``lane`` on are sorted.
 
-        where : the place along the axis before, if there is one
+        where : the index along the collapsed axis before, if there is one
         """
         y, *scratch = carried
 
@@ -185,7 +185,7 @@ class _Block:
         return [*self._each(b, where, lane, [y], store), *scratch]
 
     def _changed(self, b: Body, task: SSAValue, scratch: Operands, change: _Change) -> Operands:
-        """Change the words of a block, each in its place."""
+        """Change each word of a block in place."""
 
         def at_place(b: Body, i: SSAValue, now: Operands) -> Operands:
             def at_lane(b: Body, k: SSAValue, now: Operands) -> Operands:
@@ -205,9 +205,9 @@ class _Block:
         carried: Operands,
         body: _AtElement,
     ) -> Operands:
-        """Visit each element of a block, the lanes of each place side by side.
+        """Visit each element of a block, the lanes of each index side by side.
 
-        Where no lane is beyond the last row, their places are seen to be evenly apart.
+        In a full block the lanes' indices are visibly equidistant, without clamps.
         """
         lanes = self.network.lanes
         if self.rows == 1 or (isinstance(self.rows, int) and self.rows < lanes):
@@ -251,7 +251,7 @@ class _Block:
         return loop(b, (0, self.network.n), carried, at_place)
 
     def _words(self, b: Body, words: Operands, i: SSAValue) -> list[SSAValue]:
-        """Return what stands for an element, of its bits."""
+        """Return the words of an element, from its bits."""
         network, keys = self.network, self.network.sort.keys
         raw = _as(b, words[0], signless_element(keys.dtype))
         key, b = keys.of_bits(b, raw), b.of(network.word)
@@ -268,7 +268,7 @@ class _Block:
         return 4 * self.network.word.bytes
 
     def _found(self, b: Body, words: Operands, i: SSAValue) -> list[SSAValue]:
-        """Return the bits of the element, or its place, that a word stands for."""
+        """Return the bits of the element, or its index, from a word."""
         network = self.network
         if network.sort.places is None:
             return [network.sort.keys.back_to_bits(b, words[0])]
@@ -277,7 +277,7 @@ class _Block:
         return [b.both(words[0], b.of(network.word).number((1 << self._half) - 1))]
 
     def _made(self, b: Body, word: SSAValue) -> SSAValue:
-        """Return what of a word is stored."""
+        """Return the part of a word that is stored."""
         if (places := self.network.sort.places) is not None:
             return _as(b, word, places)
         return self.network.sort.keys.element(b, word)
@@ -289,7 +289,7 @@ class _Block:
 
         def level(b: Body, number: SSAValue, now: Operands) -> Operands:
             run = b.emit(arith.ShLIOp(b.constant(1, INDEX), number))
-            twice = Places(b).sub(0, Places(b).add(run, run))  # of two runs, as a mask
+            twice = Places(b).sub(0, Places(b).add(run, run))  # the mask of two runs
 
             def step(b: Body, k: SSAValue, now: Operands) -> Operands:
                 at = Places(b)
@@ -319,7 +319,7 @@ class _Block:
     def _exchange(
         self, b: Body, task: SSAValue, i: SSAValue, j: SSAValue, now: Operands
     ) -> Operands:
-        """Put the lesser of two words of each lane first."""
+        """Exchange two words of each lane so that the lesser is first."""
 
         def lane(b: Body, k: SSAValue, now: Operands) -> Operands:
             b = b.of(self.network.word)
@@ -328,7 +328,7 @@ class _Block:
             if self.network.apart:
                 alike = b.compare("eq", high[0], low[0])
                 ends = [b.select(alike, place, key) for key, place in (high, low)]
-                goes = b.compare("lt", *ends)  # one comparison is one mask of vectors
+                goes = b.compare("lt", *ends)  # a single comparison gives a vector mask
                 first = [b.select(goes, y, x) for x, y in zip(low, high, strict=True)]
                 last = [b.select(goes, x, y) for x, y in zip(low, high, strict=True)]
             else:
@@ -340,7 +340,7 @@ class _Block:
 
 
 def _as(b: Body, place: SSAValue, type: Attribute) -> SSAValue:
-    """Return an unsigned integer, which fits, as another."""
+    """Return an unsigned integer, which fits, converted to another type."""
     assert isinstance(place.type, IntegerType) and isinstance(type, IntegerType)
     have, want = place.type.width.data, type.width.data
     if have == want:

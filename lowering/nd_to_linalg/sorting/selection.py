@@ -1,8 +1,8 @@
-"""Elements of given ranks, without sorting the others: by the digits of keys, from the highest.
+"""Select elements of given ranks without a full sort: by the digits of keys, from the highest.
 
-How often each highest digit occurs tells which of them the element of a rank has. Those that have
-it are gathered, and the next digit is looked for among them alone. Few that are left are compared
-with each other.
+A histogram of the highest digit tells the digit of the element with a rank. The elements with that
+digit are gathered, and the next digit is searched among them alone. If only few are left, all
+pairs of them are compared.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from stepwell.lowering.nd_to_linalg.sorting.digits import TASKS, Radix
 from stepwell.lowering.nd_to_linalg.table import Lowering
 
 MAX_COMPARED = 48
-"""Rows of at most this many elements are selected from by comparing all pairs."""
+"""The most elements of a row from which one is selected by comparing all pairs."""
 MIN_WIDE_COUNTS = 1 << 13
-"""Rows of at least this many elements repay a table of 2048 counts; shorter ones have 256."""
+"""The number of elements of a row from which histograms have 2048 entries instead of 256."""
 
 _KeyAt: TypeAlias = Callable[[Body, SSAValue, SSAValue], SSAValue]
 """``(body, number, keys gathered so far) -> key``."""
 
 
 def chosen(lowering: Lowering, x: SSAValue, ranks: SSAValue, axis: int) -> SSAValue:
-    """Return the elements of ``x``, which is in order, at ranks along an axis."""
+    """Return the elements of the sorted ``x`` at ranks along an axis."""
     sizes = Sizes(lowering)
     n = sizes.of(x, axis)
     last = sizes.sub(n, 1)
@@ -59,13 +59,13 @@ class Selection(Radix):
 
     @property
     def digit_bits(self) -> int:
-        """How many bits of a key a table of counts tells apart."""
+        """The number of bits of a digit."""
         n = self.sort.n
         return min(8 if isinstance(n, int) and n < MIN_WIDE_COUNTS else 11, self.sort.keys.bits)
 
     @property
     def levels(self) -> int:
-        """How many digits a key has."""
+        """The number of digits of a key."""
         return -(-self.sort.keys.bits // self.digit_bits)
 
     def write(self) -> SSAValue:
@@ -97,7 +97,7 @@ class Selection(Radix):
     def _found(
         self, b: Body, task: SSAValue, row: SSAValue, j: SSAValue, n: SSAValue, now: Operands
     ) -> Operands:
-        """Return result, table and scratch after one element is found."""
+        """Return result, histogram and scratch after one element is found."""
         y, table, held = now
         at = Places(b)
         place = self.at(b, row, j)
@@ -144,10 +144,10 @@ class Selection(Radix):
         what: tuple[SSAValue, SSAValue, SSAValue],
         key_at: _KeyAt,
     ) -> tuple[SSAValue, SSAValue, SSAValue, SSAValue]:
-        """Gather the keys with the digit of the element of a rank, which begins at a bit.
+        """Gather the keys with the same digit as the element of a rank; the digit begins at a bit.
 
-        what : the rank, among how many, and the bit
-        returns : table, keys, the rank among them, how many they are
+        what : the rank, the number of keys, and the bit
+        returns : histogram, keys, the rank among them, their number
         """
         rank, n, shift = what
         table = self.cleared(b, table, [task], 1 << self.digit_bits)
@@ -173,7 +173,7 @@ class Selection(Radix):
             held, place = now
             key = key_at(b, i, held)
             mine = b.emit(arith.CmpiOp(self._digit_at(b, key, shift), digit, "eq"))
-            held = written(b, key, held, [task, place])  # where it is not, the next one overwrites
+            held = written(b, key, held, [task, place])  # a key with another digit is overwritten
             return held, b.select(mine, Places(b).add(place, 1), place)
 
         held, left = loop(b, (0, n), [held, zero], gather)
