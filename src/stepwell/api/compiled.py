@@ -257,7 +257,7 @@ def compile(
     check_bounds : whether a module of buffers or loops checks its accesses against the sizes of its
         buffers at run time; a call with an access out of bounds raises `IndexError`. Modules of
         higher dialects are lowered to accesses in bounds and check nothing
-    threads : the most threads that a C program runs in; None for the machine's number, which is
+    threads : the maximum number of threads of a C program; None for the machine's number, which is
         STEPWELL_THREADS or the number of cores
 
     raises TypeError, ValueError : ``threads`` is not a valid number of threads
@@ -389,9 +389,9 @@ def fitting_lock(place: Path, machine: Machine) -> str:
     """Return the text of a lock file; warn and return "" if it does not fit ``machine``."""
     found = import_module("stepwell.core.locks").read_lock(place)
     if differs := found.misfit(machine):
-        said = f"the lock file {place} is for another machine and is not used: {differs}"
-        if not report(Diagnostic("warning", said, help="tune again on this machine")):
-            LOG.warning("%s", said)
+        message = f"the lock file {place} is for another machine and is not used: {differs}"
+        if not report(Diagnostic("warning", message, help="tune again on this machine")):
+            LOG.warning("%s", message)
         return ""
     return found.to_json() if found.kernels else ""
 
@@ -403,16 +403,16 @@ def _no_lock(message: str) -> CompileError:
 def _write(folder: Path, request: _Request, parts: Parts | None) -> None:
     """Translate a request and write the program into ``folder``."""
     with uncollected():
-        made = with_deep_stack(lambda: request.translate(parts))
+        translated = with_deep_stack(lambda: request.translate(parts))
     build = parts.link if parts else None
-    write_program(folder, made.text, made.header, made.signature, build)
+    write_program(folder, translated.text, translated.header, translated.signature, build)
 
 
 def load(path: str | Path, *, threads: int | None = None, device: Any = "") -> Compiled:
     """Load a program that `Compiled.save` wrote; neither its source nor the compiler is needed.
 
     path : the folder that `save` wrote
-    threads : the most threads that it runs in, as in `compile`
+    threads : the maximum number of threads, as in `compile`
     device : the device of an OpenCL program, as in `compile`
     raises CompileError : the folder does not exist, or a file in it is missing, damaged or altered
 

@@ -114,14 +114,14 @@ def write_block(x: Tensor, place: Subscript, value: Tensor) -> Tensor:
     if inside is not None:
         block = e.where(broadcast(inside, shape), block, _strided(x, place, spans))
     operands, steps = [x, block, *starts], tuple(s.step if len(s) > 1 else 1 for s in spans)
-    told = {} if set(steps) == {1} else {"strides": steps}
+    optional = {} if set(steps) == {1} else {"strides": steps}
     return x.graph.emit(
         "dynamic_update_slice",
         operands,
         [(x.kind, x.shape)],
         (),
         axes=tuple(range(x.ndim)),
-        **told,
+        **optional,
     )[0]
 
 

@@ -139,13 +139,13 @@ class Builder:
             kinds = import_module("stepwell.core.dtypes").DTYPES
             try:
                 found = import_module("stepwell.driver.inference").op_class(name)
-                made = [(kinds[k], s) for k, s in found.infer(types, spelled)]
+                result_types = [(kinds[k], s) for k, s in found.infer(types, spelled)]
             except TypeError as error:
                 raise self._error(str(error)) from None
         else:
-            made = [(as_dtype(dtype), _sizes(shape)) for dtype, shape in results]
+            result_types = [(as_dtype(dtype), _sizes(shape)) for dtype, shape in results]
         self._check(name, operands)
-        values = [self._value(name.rpartition(".")[2], kind, sizes) for kind, sizes in made]
+        values = [self._value(name.rpartition(".")[2], kind, sizes) for kind, sizes in result_types]
         self._line(name, operands, values, spelled, regions)
         return values[0] if len(values) == 1 else tuple(values)
 

@@ -80,8 +80,8 @@ def take_apart(bound: inspect.BoundArguments, names: Collection[str]) -> Call:
             array, argument = argument_of(path, leaf)
             leaves.append(array)
             arguments.append(argument)
-    told = tuple((name, typed(tree)) for name, tree in trees)
-    key = (tuple(fixed), told, tuple(arguments))
+    structures = tuple((name, typed(tree)) for name, tree in trees)
+    key = (tuple(fixed), structures, tuple(arguments))
     return Call(key, static, tuple(trees), tuple(arguments), tuple(leaves))
 
 
@@ -96,7 +96,7 @@ def constant_defaults(signature: inspect.Signature) -> frozenset[str]:
 
 
 MOST_AXES = 32
-"""Most axes of an array: NumPy's broadcasting supports no more in all its functions."""
+"""Maximum rank of an array: NumPy's broadcasting functions do not all support more axes."""
 _OTHERWISE = {
     "MaskedArray": "its data and its mask, or x.filled(value)",
     "matrix": "numpy.asarray(x)",

@@ -29,9 +29,9 @@ from stepwell.frontend.weights import is_frozen
 from stepwell.runtime.device_arrays import DeviceArray
 
 MAX_COMPARED_BYTES = 256
-"""Most bytes of an array guarded by content: comparing them costs no more than an address."""
+"""Maximum bytes of an array guarded by content: as cheap to compare as an address."""
 TABLES = 64 << 10
-"""Most bytes of an integer or boolean array guarded by content where tracing needs its numbers."""
+"""Maximum bytes of an integer or boolean array guarded by content if tracing needs its numbers."""
 
 
 _ARRAYS = (np.ndarray, DeviceArray)
@@ -149,11 +149,11 @@ class Captures:
             kind = dtype_of(leaf.array.dtype.newbyteorder("="))
             assert kind is not None
             of = TracedVariable if leaf.variable is not None else Tensor
-            leaf.tensor = made = self.trace.argument(leaf.path, kind, leaf.array.shape, of=of)
-            if isinstance(made, TracedVariable):
-                made.called = leaf.path
-            leaf.head = fresh_head(made)
-            self.tensors[id(made)] = leaf
+            leaf.tensor = handle = self.trace.argument(leaf.path, kind, leaf.array.shape, of=of)
+            if isinstance(handle, TracedVariable):
+                handle.called = leaf.path
+            leaf.head = fresh_head(handle)
+            self.tensors[id(handle)] = leaf
         return leaf.tensor
 
     def of(self, array: Array) -> Tensor | None:

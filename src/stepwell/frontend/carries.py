@@ -120,7 +120,7 @@ def _loop(
 
 
 ROUNDS = 8
-"""Most traces of a loop's body; after these the types of its carries must be stable."""
+"""Maximum number of traces of a loop's body until the types of its carries must be stable."""
 
 
 def _is_alike(a: Any, b: Any) -> bool:
@@ -266,15 +266,15 @@ class _Carries:
             )
         self.moved = {k: m for k, m in moved.items() if m is not None}
         if (order := order_of(self.moved)) > 1 and order != self.order:
-            told = " and ".join(quoted(owners[k]) for k in sorted(self.moved))
-            raise Swapped(told, order)
+            names = " and ".join(quoted(owners[k]) for k in sorted(self.moved))
+            raise Swapped(names, order)
 
     def _owners(self) -> list[str]:
         rows = zip(self.names, self.specs, strict=True)
         return [name for name, specs in rows for s in specs if s is not None]
 
     def settled(self, way: Way) -> bool:
-        """Whether the types after the body equal those before it; if not, join them."""
+        """Whether the body preserves the types of all carries; if not, join them."""
         same = True
         for k, name in enumerate(self.names):
             if k in self.lost:
@@ -442,13 +442,13 @@ class _Carries:
             array.become(value)
 
     def _is_new(self, bound: Any, way: Way) -> bool:
-        """Whether each iteration computes the value anew, in memory of its own."""
+        """Whether each iteration computes the value in new memory, without outside aliases."""
         if not self.variables.once or not isinstance(bound, Tensor):
             return False
         while bound.part is not None:
             bound = bound.part.base
-        made = bound.scope >= way.region.number and not bound.shared
-        return made and bound.name not in way.region.head
+        is_new = bound.scope >= way.region.number and not bound.shared
+        return is_new and bound.name not in way.region.head
 
     def _places(self, given: Sequence[Any], ends: Sequence[Tensor]) -> dict[int, Tensor]:
         """Update permuted arrays; return them by the number of the carried leaf."""

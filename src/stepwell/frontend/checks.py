@@ -109,14 +109,14 @@ def raise_in_branch(make: Callable[[], Any]) -> NoReturn:
 
     make : returns the exception of the statement
     """
-    made: list[Any] = []
+    raised: list[Any] = []
 
-    def said() -> Any:
-        made.append(make())
-        return _message(made[0])
+    def message() -> Any:
+        raised.append(make())
+        return _message(raised[0])
 
-    _, words, values = message_of(said)
-    check(full((), False, BOOL), _kind_of(made[0]), words, values)
+    _, words, values = message_of(message)
+    check(full((), False, BOOL), _kind_of(raised[0]), words, values)
     raise ended(current_trace().scopes[-1])
 
 
@@ -150,7 +150,7 @@ def _kind_of(error: Any) -> str:
 def message_of(message: Callable[[], Any]) -> tuple[Any, list[str], list[Tensor]]:
     """Return an exception's argument, the parts of its text, and the traced integers between them.
 
-    There is one part more than integers. The argument is None if there is no message.
+    There is one more part than integers. The argument is None if there is no message.
     """
     trace = current_trace()
     values: list[Tensor] = []

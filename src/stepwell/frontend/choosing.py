@@ -202,12 +202,12 @@ def _check_cast(source: Any, target: Tensor, casting: str) -> None:
     kind = kind_of(source)
     if kind is int and target.kind.kind == "unsigned":
         return
-    told: Any = np.dtype(kind)
+    dtype: Any = np.dtype(kind)
     rule: Any = casting
-    if not np.can_cast(told, target.dtype, rule):
+    if not np.can_cast(dtype, target.dtype, rule):
         what = "scalar" if isinstance(kind, type) or is_number(source) else "array data"
         raise TypeError(
-            f"Cannot cast {what} from {told!r} to {target.dtype!r} according to the rule "
+            f"Cannot cast {what} from {dtype!r} to {target.dtype!r} according to the rule "
             f"'{casting}'"
         )
 

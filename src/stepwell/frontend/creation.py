@@ -65,7 +65,7 @@ def ones(shape: Any, dtype: Any = None) -> Tensor:
 
 @public()
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
-    """Return ``fill_value``, broadcast, in ``shape``.
+    """Return ``fill_value`` broadcast to ``shape``.
 
     dtype : by default that of ``fill_value``
     raises OverflowError, ValueError : the dtype cannot hold the number

@@ -31,7 +31,7 @@ class Desugar(ast.NodeTransformer):
         return node
 
     def visit_Delete(self, node: ast.Delete) -> Any:
-        """``del x``: unbind the variable."""
+        """Rewrite ``del x``, which unbinds the variable."""
         found: list[ast.stmt] = []
         for target in node.targets:
             if isinstance(target, ast.Name):
@@ -41,13 +41,13 @@ class Desugar(ast.NodeTransformer):
         return [place(ast.copy_location(f, node), node) for f in found]
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        """``x: T = value`` becomes ``x = value``: nonlocal variables cannot be annotated."""
+        """Rewrite ``x: T = value`` to ``x = value``: nonlocal variables cannot be annotated."""
         if node.value is None:
             return ast.copy_location(ast.Pass(), node)
         return ast.copy_location(ast.Assign([node.target], node.value), node)
 
     def visit_Call(self, node: ast.Call) -> Any:
-        """``super()`` needs the first parameter of the function that contains it."""
+        """Pass ``super()`` the first parameter of the function that contains it."""
         self.generic_visit(node)
         bare = isinstance(node.func, ast.Name) and node.func.id == "super"
         if bare and self.first and not node.args:
@@ -55,15 +55,15 @@ class Desugar(ast.NodeTransformer):
         return node
 
     def visit_While(self, node: ast.While) -> Any:
-        """``while (x := f()) > 0``: move the test into the body, where it binds."""
+        """Rewrite ``while (x := f()) > 0``: move the test into the body, where it binds."""
         self.generic_visit(node)
         if not any(isinstance(n, ast.NamedExpr) for n in ast.walk(node.test)):
             return node
         if may_leave(node.orelse, ast.Break) or may_leave(node.orelse, ast.Continue):
             return node
         asked = ast.If(ast.UnaryOp(ast.Not(), node.test), [*node.orelse, ast.Break()], [])
-        made = ast.While(ast.Constant(True), [place(asked, node.test), *node.body], [])
-        return place(ast.copy_location(made, node), node)
+        loop = ast.While(ast.Constant(True), [place(asked, node.test), *node.body], [])
+        return place(ast.copy_location(loop, node), node)
 
     def visit_Match(self, node: ast.Match) -> Any:
         """Lower a ``match`` over values to ``if`` statements; other patterns inspect objects."""

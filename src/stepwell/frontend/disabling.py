@@ -1,6 +1,6 @@
 """``with sw.disable_jit():`` runs functions given to `sw.jit` uncompiled, in Python with NumPy.
 
-Outside such a block a call goes directly to the dispatcher, which does not know about this.
+Outside such a block a call goes directly to the dispatcher, at no extra cost.
 """
 
 from __future__ import annotations

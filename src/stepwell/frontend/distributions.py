@@ -1,4 +1,4 @@
-"""Distributions that are a function of one uniform number each."""
+"""Distributions whose samples are functions of one uniform random number each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from stepwell.frontend.tensor import Tensor
 def uniform(
     key: Any, shape: Any = None, dtype: Any = float, minval: Any = 0.0, maxval: Any = 1.0
 ) -> Tensor:
-    """Return numbers uniformly distributed over [minval, maxval); rounding may give maxval.
+    """Return uniform samples from [minval, maxval); rounding may give maxval.
 
     key : (2,) uint32, from `key`
     shape : an int or a tuple of them; None is the broadcast shape of the parameters
@@ -55,7 +55,7 @@ def uniform(
 def normal(
     key: Any, shape: Any = None, dtype: Any = float, loc: Any = 0.0, scale: Any = 1.0
 ) -> Tensor:
-    """Return numbers of the normal distribution.
+    """Return samples of the normal distribution.
 
     key : (2,) uint32, from `key`
     shape : an int or a tuple of them; None is the broadcast shape of the parameters
@@ -75,13 +75,13 @@ def normal(
 
 
 def standard_normal(key: Any, shape: Shape, kind: DType, start: int = 0) -> Tensor:
-    """Return numbers of mean 0 and standard deviation 1."""
+    """Return samples of the normal distribution with mean 0 and standard deviation 1."""
     wide = wide_dtype(kind)
     return cast(normal_quantile(opened(unit(key, shape, wide, start))), kind)
 
 
 def moved(found: Tensor, loc: Any, scale: Any) -> Tensor:
-    """Return numbers of a distribution scaled by ``scale`` and shifted by ``loc``."""
+    """Return samples scaled by ``scale`` and shifted by ``loc``."""
     if not (is_number(scale) and scale == 1):
         found = e.multiply(found, parameter(scale, found.kind))
     if not (is_number(loc) and loc == 0):
@@ -93,7 +93,7 @@ def moved(found: Tensor, loc: Any, scale: Any) -> Tensor:
 def truncated_normal(
     key: Any, lower: Any = -2.0, upper: Any = 2.0, shape: Any = None, dtype: Any = float
 ) -> Tensor:
-    """Return numbers of the normal distribution truncated to [lower, upper].
+    """Return samples of the normal distribution truncated to [lower, upper].
 
     key : (2,) uint32, from `key`
     lower, upper : numbers or arrays
@@ -118,7 +118,7 @@ def truncated_normal(
 
 @drawing("shape", "dtype")
 def exponential(key: Any, shape: Any = None, dtype: Any = float, scale: Any = 1.0) -> Tensor:
-    """Return numbers of the exponential distribution.
+    """Return samples of the exponential distribution.
 
     key : (2,) uint32, from `key`
     shape : an int or a tuple of them; None is the broadcast shape of the parameters
@@ -141,7 +141,7 @@ def exponential(key: Any, shape: Any = None, dtype: Any = float, scale: Any = 1.
 def gumbel(
     key: Any, shape: Any = None, dtype: Any = float, loc: Any = 0.0, scale: Any = 1.0
 ) -> Tensor:
-    """Return numbers of the Gumbel distribution.
+    """Return samples of the Gumbel distribution.
 
     key : (2,) uint32, from `key`
     shape : an int or a tuple of them; None is the broadcast shape of the parameters
@@ -160,7 +160,7 @@ def gumbel(
 
 
 def standard_gumbel(key: Any, shape: Shape, kind: DType) -> Tensor:
-    """Return numbers of the Gumbel distribution at 0 with scale 1."""
+    """Return samples of the Gumbel distribution at 0 with scale 1."""
     drawn = opened(unit(key, shape, wide_dtype(kind)))
     return cast(e.negative(e.log(e.negative(e.log(drawn)))), kind)
 
@@ -169,7 +169,7 @@ def standard_gumbel(key: Any, shape: Shape, kind: DType) -> Tensor:
 def laplace(
     key: Any, shape: Any = None, dtype: Any = float, loc: Any = 0.0, scale: Any = 1.0
 ) -> Tensor:
-    """Return numbers of the Laplace distribution.
+    """Return samples of the Laplace distribution.
 
     key : (2,) uint32, from `key`
     shape : an int or a tuple of them; None is the broadcast shape of the parameters
@@ -194,7 +194,7 @@ def laplace(
 def logistic(
     key: Any, shape: Any = None, dtype: Any = float, loc: Any = 0.0, scale: Any = 1.0
 ) -> Tensor:
-    """Return numbers of the logistic distribution.
+    """Return samples of the logistic distribution.
 
     key : (2,) uint32, from `key`
     shape : an int or a tuple of them; None is the broadcast shape of the parameters
@@ -218,7 +218,7 @@ def logistic(
 def cauchy(
     key: Any, shape: Any = None, dtype: Any = float, loc: Any = 0.0, scale: Any = 1.0
 ) -> Tensor:
-    """Return numbers of the Cauchy distribution.
+    """Return samples of the Cauchy distribution.
 
     key : (2,) uint32, from `key`
     shape : an int or a tuple of them; None is the broadcast shape of the parameters
@@ -239,7 +239,7 @@ def cauchy(
 
 @drawing("shape", "dtype")
 def rayleigh(key: Any, shape: Any = None, dtype: Any = float, scale: Any = 1.0) -> Tensor:
-    """Return numbers of the Rayleigh distribution.
+    """Return samples of the Rayleigh distribution.
 
     key : (2,) uint32, from `key`
     shape : an int or a tuple of them; None is the broadcast shape of the parameters

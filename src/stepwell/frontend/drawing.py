@@ -32,7 +32,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def drawing(*static: str) -> Callable[[F], F]:
-    """Let a function be called outside a trace: it is compiled for its arguments there."""
+    """Decorate a function to be compiled, with these static arguments, outside a trace."""
 
     def decorate(function: F) -> F:
         names = tuple(n for n in static if n in signature(function).parameters)

@@ -51,7 +51,7 @@ def integers(
     dtype: Any = np.int64,
     endpoint: bool = False,
 ) -> Tensor:
-    """Return integers in [low, high), or in [0, low) without a high.
+    """Return random integers in [low, high), or in [0, low) without a high.
 
     key : (2,) uint32, from `key`
     low, high : integers or arrays of them
@@ -130,7 +130,7 @@ def _integers(key: Any, low: Any, high: Any, shape: Any, dtype: str, endpoint: b
 
 
 def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int64) -> Tensor:
-    """Return integers in [minval, maxval): `integers` with its arguments in JAX's order.
+    """Return random integers in [minval, maxval): `integers` with arguments in JAX's order.
 
     key, shape, minval, maxval, dtype : as in `integers`
     raises ValueError, TypeError : as `integers` does

@@ -102,8 +102,8 @@ def aliases(effects: Effects, leaves: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _same(a: Any, b: Any) -> bool:
-    said = [(x.__array_interface__["data"], x.shape, x.strides, x.dtype) for x in (a, b)]
-    return a is b or said[0] == said[1]
+    layouts = [(x.__array_interface__["data"], x.shape, x.strides, x.dtype) for x in (a, b)]
+    return a is b or layouts[0] == layouts[1]
 
 
 def _overlap(a: Any, b: Any) -> bool:

@@ -11,7 +11,7 @@ _OP = re.compile(r'\s*%\S+ = "nd\.(\w+)"\(([^)]*)\)(.*)', re.DOTALL)
 _EFFECTS = ("callback",)
 """Ops that may return another value each time."""
 DEEP = 50
-"""Most nested ops to compare: users' expressions are less deep."""
+"""Maximum depth of nested ops to compare: users' expressions are less deep."""
 
 
 def is_same_value(a: Tensor, b: Tensor) -> bool:

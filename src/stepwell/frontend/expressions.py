@@ -117,7 +117,7 @@ class Expressions(ast.NodeTransformer):
         """How many of the user's functions, nested in the expression, enclose the current node."""
 
     def visit_Call(self, node: ast.Call) -> Any:
-        """``f(x)`` becomes ``call(f, x)``."""
+        """Rewrite ``f(x)`` to ``call(f, x)``."""
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in _LEFT:
             return node
@@ -126,11 +126,11 @@ class Expressions(ast.NodeTransformer):
             return node
         name = "make" if _called(node) in MAKING and "local" not in vars(node) else "call"
         call = ast.copy_location(runtime(name).func, node.func)  # Python reports this line
-        made = ast.Call(call, [node.func, *node.args], node.keywords)
-        return place(ast.copy_location(made, node), node)
+        call_node = ast.Call(call, [node.func, *node.args], node.keywords)
+        return place(ast.copy_location(call_node, node), node)
 
     def _displayed(self, node: Any) -> Any:
-        """``[a, b]``, ``{k: v}``, ``[f(x) for x in y]``: a new object."""
+        """Rewrite ``[a, b]``, ``{k: v}``, ``[f(x) for x in y]``, which create a new object."""
         self.generic_visit(node)
         if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
             return node
@@ -140,26 +140,26 @@ class Expressions(ast.NodeTransformer):
     visit_SetComp = _displayed
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
-        """``x if c else y``."""
+        """Rewrite ``x if c else y``."""
         self.generic_visit(node)
-        made = runtime("ternary", node.test, later(node.body), later(node.orelse))
-        return place(made, node)
+        call_node = runtime("ternary", node.test, later(node.body), later(node.orelse))
+        return place(call_node, node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        """``a and b``, ``a or b``."""
+        """Rewrite ``a and b``, ``a or b``."""
         self.generic_visit(node)
         name = "and_" if isinstance(node.op, ast.And) else "or_"
         return place(runtime(name, *map(later, node.values)), node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        """``not a``."""
+        """Rewrite ``not a``."""
         self.generic_visit(node)
         if not isinstance(node.op, ast.Not):
             return node
         return place(runtime("not_", node.operand), node)
 
     def visit_Compare(self, node: ast.Compare) -> Any:
-        """``a < b < c``."""
+        """Rewrite ``a < b < c``."""
         self.generic_visit(node)
         if len(node.ops) == 1 or any(type(o) not in _COMPARES for o in node.ops):
             return node
@@ -172,20 +172,20 @@ class Expressions(ast.NodeTransformer):
         return place(runtime("compare", node.left, *parts), node)
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> Any:
-        """A replacement field of an f-string: a traced value has no digits yet."""
+        """Rewrite a replacement field of an f-string: a traced value has no digits yet."""
         self.generic_visit(node)
         node.value = place(runtime("shown", node.value), node)
         return node
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> Any:
-        """``(x := value)`` becomes a call, since it may move into a nested function."""
+        """Rewrite ``(x := value)`` to a call, since it may move into a nested function."""
         self.generic_visit(node)
         if self.inside:
             return node
         return place(ast.Call(name_of(setter(node.target.id)), [node.value], []), node)
 
     def visit_Lambda(self, node: ast.Lambda) -> Any:
-        """A lambda: ``:=`` in it binds its own variables."""
+        """Rewrite a lambda, in which ``:=`` binds its own variables."""
         self.inside += 1
         self.generic_visit(node)
         self.inside -= 1

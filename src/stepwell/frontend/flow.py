@@ -265,14 +265,14 @@ class _Merge:
         flag = self._flag(parts[0].flag, parts[1].flag)
         for has, part in enumerate(parts):
             if parts[1 - has].flag is False:
-                made = self._only(part.leaves, part.tree, part.sources, has == 1)
+                value_of = self._only(part.leaves, part.tree, part.sources, has == 1)
                 break
         else:
-            made = self._both(*parts, name)
+            value_of = self._both(*parts, name)
         if flag is True or name == RESULT:  # another variable is the flag of the result
-            return made
+            return value_of
         return lambda results: Maybe(
-            name, results[flag] if type(flag) is int else flag, made(results)
+            name, results[flag] if type(flag) is int else flag, value_of(results)
         )
 
     def _flag(self, a: Any, b: Any) -> Any:
@@ -301,13 +301,13 @@ class _Merge:
             for leaf, source in zip(leaves, sources, strict=True)
         ]
 
-        def made(results: Sequence[Tensor]) -> Any:
+        def value_of(results: Sequence[Tensor]) -> Any:
             found = [g(results) for g in given]
             for leaf, source in zip(found, sources, strict=True):
                 share(leaf, source)
             return unflatten(tree, found)
 
-        return made
+        return value_of
 
     def _placeholder(
         self, leaf: Any, source: Any, first: bool
@@ -415,11 +415,11 @@ def told(value: Any) -> str:
 
 def assert_(test: Callable[[], Any], message: Callable[[], Any]) -> None:
     """Execute or trace an ``assert`` statement."""
-    said = test()
-    if isinstance(said, Tensor):
+    holds = test()
+    if isinstance(holds, Tensor):
         _, words, values = message_of(message)
-        check(truth(said), "AssertionError", words, values)
-    elif not said:
+        check(truth(holds), "AssertionError", words, values)
+    elif not holds:
         found = message()
         raise AssertionError(*([] if found is None else [found]))
 

@@ -159,14 +159,14 @@ def _meaning(function: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
 
 def _traceable(function: FunctionType) -> FunctionType:
     """Return the version of a user's function that is traced."""
-    made = function if _is_standard(function) else rewritten(function, _runtime())
-    if made is function and not is_rewritten(function):
+    traceable = function if _is_standard(function) else rewritten(function, _runtime())
+    if traceable is function and not is_rewritten(function):
         if in_branch():
             raise TraceError(
                 _once_message(f"'{function.__name__}', whose source cannot be rewritten,")
             )
         return traced_as_is(function)
-    return made
+    return traceable
 
 
 def _callbacks(function: Any, args: Iterable[Any]) -> tuple[Any, ...]:
@@ -196,8 +196,8 @@ def _warn_if_unsteady(function: Any) -> None:
     changing(function)
     owner = getattr(function, "__self__", None)
     modules = (getattr(function, "__module__", None), type(owner).__module__)
-    told = next((m for m in modules if _top(m) in _UNSTEADY or _top(m, 2) == "numpy.random"), None)
-    if told is not None and current_captures() is not None:
+    found = next((m for m in modules if _top(m) in _UNSTEADY or _top(m, 2) == "numpy.random"), None)
+    if found is not None and current_captures() is not None:
         warn(f"'{getattr(function, '__qualname__', function)}' is called")
 
 

@@ -49,8 +49,8 @@ def op(name: str) -> Callable[..., Any]:
         types = tuple(type_text(v.kind, v.shape) for v in values)
         found = kind.infer(types, properties_text(attributes))
         results = [(DTYPES[dtype], shape) for dtype, shape in found]
-        made = trace.emit(name, values, results, (), **attributes)
-        return made[0] if len(made) == 1 else made
+        emitted = trace.emit(name, values, results, (), **attributes)
+        return emitted[0] if len(emitted) == 1 else emitted
 
     call.__name__ = call.__qualname__ = name.rpartition(".")[2]
     call.__doc__ = f"Return the results of the op ``{name}``."
@@ -165,8 +165,8 @@ class _Defined:
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
         if type(value) is not kind:
-            said = value if isinstance(value, Tensor) else repr(value)
-            raise TypeError(f"{self.name}: the attribute '{key}' is {kind.__name__}, not {said}")
+            got = value if isinstance(value, Tensor) else repr(value)
+            raise TypeError(f"{self.name}: the attribute '{key}' is {kind.__name__}, not {got}")
         return value
 
     def scalar(self, kinds: Sequence[DType], numbers: Mapping[str, Any]) -> tuple[str, DType]:

@@ -113,8 +113,8 @@ class Function:
         most = limit_of(self._options.pop("max_traces", MAX_TRACES))
         dynamic = self._options.pop("dynamic", "auto")
         self._variants = Variants(name_of(function), most, dynamic)
-        told = self._options.pop("input_signature", None)
-        self._inputs = None if told is None else import_module(SIGNATURES).InputSignature(told)
+        specs = self._options.pop("input_signature", None)
+        self._inputs = None if specs is None else import_module(SIGNATURES).InputSignature(specs)
         self._learnt: set[Any] = set()
         self._overlapping: Any = None  # an Overlapping
         self._spellings: dict[Any, Spelling] = {}
@@ -365,8 +365,8 @@ class Function:
         for name in self._static & bound.arguments.keys():
             if has_traced((bound.arguments[name],), {}):
                 raise TraceError(f"the static argument '{name}' is not known while tracing")
-        told = {name for name, value in bound.arguments.items() if is_no_data(value)}
-        return bound, self._static | left | told
+        no_data = {name for name, value in bound.arguments.items() if is_no_data(value)}
+        return bound, self._static | left | no_data
 
     def _take_apart(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         bound, static = self._bind(args, kwargs)

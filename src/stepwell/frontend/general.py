@@ -43,7 +43,7 @@ WHOLE = (1 << 63) - 1
 
 
 class NotGeneralError(Exception):
-    """The function's text is not linear in its sizes, or changes otherwise with them."""
+    """The numbers in the function's text are not linear in the sizes, or more than they changes."""
 
 
 @dataclass(frozen=True)
@@ -183,10 +183,10 @@ class Template:
         numbers: list[Growth] = []
         out = list(texts[0])
         for place in range(1, len(out), 2):
-            told = [int(t[place]) for t in texts]
-            if any(n != told[0] for n in told):
+            values_at = [int(t[place]) for t in texts]
+            if any(n != values_at[0] for n in values_at):
                 out[place] = f"@{len(numbers)}@"
-                numbers.append(_growth(told, values))
+                numbers.append(_growth(values_at, values))
         return cls(sizes, sizes.rest(call), "".join(out), tuple(numbers), first)
 
     def serves(self, call: Call) -> tuple[int, ...] | None:
@@ -251,21 +251,21 @@ def _first_difference(texts: Sequence[Sequence[str]]) -> str:
     lines = ["".join(t).splitlines() for t in texts]
     plain = [[_NUMBER.sub("0", line) for line in each] for each in lines]
     for k, line in enumerate(plain[0]):
-        for other, said in zip(plain[1:], lines[1:], strict=True):
+        for other, text in zip(plain[1:], lines[1:], strict=True):
             if k >= len(other) or other[k] != line:
-                found = re.search(r'loc\("(.*?)":(\d+)', said[k] if k < len(said) else lines[0][k])
+                found = re.search(r'loc\("(.*?)":(\d+)', text[k] if k < len(text) else lines[0][k])
                 return f"differs from {found[1]}:{found[2]} on" if found else "differs"
     return "is longer"
 
 
-def _growth(told: Sequence[int], values: Sequence[int]) -> Growth:
+def _growth(seen: Sequence[int], values: Sequence[int]) -> Growth:
     by: list[int] = []
     for k in range(len(values)):
-        one, other = told[1 + 2 * k] - told[0], told[2 + 2 * k] - told[0]
+        one, other = seen[1 + 2 * k] - seen[0], seen[2 + 2 * k] - seen[0]
         if one * STEPS[1] != other * STEPS[0] or one % STEPS[0]:
             return Growth(None)
         by.append(one // STEPS[0])
-    return Growth(tuple(by), told[0] - sum(b * n for b, n in zip(by, values, strict=True)))
+    return Growth(tuple(by), seen[0] - sum(b * n for b, n in zip(by, values, strict=True)))
 
 
 class _Writer:
@@ -298,9 +298,9 @@ class _Writer:
     def line(self, line: str) -> str:
         """Return one line of the program."""
         if self.batches and line.startswith(self.batches[-1][0]):
-            end, told = self.batches.pop()
+            end, dynamic_size = self.batches.pop()
             inputs, rest = line[len(end) :].split(")", 1)
-            index = ["index"] * told
+            index = ["index"] * dynamic_size
             line = f"{end}{', '.join(filter(None, [inputs, *index]))}){rest}"
         elif '"nd.vmap"(' in line and line.endswith("({"):
             return self.batch(line)
@@ -357,8 +357,8 @@ class _Writer:
         key = "constant", value
         if key not in self.made:
             self.made[key] = f"%size__c{len(self.made)}"
-            said = f'"arith.constant"() <{{value = {value} : index}}> : () -> index'
-            self.head.append(f"  {self.made[key]} = {said}")
+            op_text = f'"arith.constant"() <{{value = {value} : index}}> : () -> index'
+            self.head.append(f"  {self.made[key]} = {op_text}")
         return self.made[key]
 
     def make(self, op: str, a: str, b: str) -> str:
@@ -366,8 +366,8 @@ class _Writer:
         key = op, a, b
         if key not in self.made:
             self.made[key] = f"%size__v{len(self.made)}"
-            said = f'"arith.{op}"({a}, {b}) : (index, index) -> index'
-            self.head.append(f"  {self.made[key]} = {said}")
+            op_text = f'"arith.{op}"({a}, {b}) : (index, index) -> index'
+            self.head.append(f"  {self.made[key]} = {op_text}")
         return self.made[key]
 
     def sizes(self, first: str) -> list[str]:
@@ -382,8 +382,8 @@ class _Writer:
                 raise NotGeneralError("no axis has the size of a symbol itself")
             type = self.dynamic(types[axis.argument])
             argument = self.names[axis.argument]
-            said = f'"nd.dim"({argument}) <{{axis = {axis.axis} : i64}}> : ({type}) -> index'
-            lines.append(f"  {name} = {said}")
+            op_text = f'"nd.dim"({argument}) <{{axis = {axis.axis} : i64}}> : ({type}) -> index'
+            lines.append(f"  {name} = {op_text}")
         return lines + self.head
 
     def told(self, match: re.Match[str], sizes: Sequence[Growth], properties: str = "") -> str:
@@ -391,10 +391,10 @@ class _Writer:
         names = [self.value(n) for n in sizes]
         operands = ", ".join(filter(None, [match["operands"], *names]))
         types = ", ".join(filter(None, [match["inputs"], *("index" for _ in names)]))
-        said = properties or match["properties"] or ""
-        said = f" <{{{said}}}>" if said else ""
+        attr = properties or match["properties"] or ""
+        attr = f" <{{{attr}}}>" if attr else ""
         return self.dynamic(
-            f"{match['head']}{operands}){said} : ({types}) -> {match['type']}{match['place'] or ''}"
+            f"{match['head']}{operands}){attr} : ({types}) -> {match['type']}{match['place'] or ''}"
         )
 
     def growing(self, type: str) -> list[Growth]:
@@ -420,8 +420,8 @@ class _Writer:
         dims = [int(n) for n in re.findall(r"\d+", match["properties"].partition(":")[2])]
         zero = (0,) * self.template.sizes.count
         x, y = self.shape(match["inputs"]), self.shape(match["type"])
-        told = {a for n, a in zip(x, dims, strict=True) if n.by != zero}
-        return self.told(match, [n for a, n in enumerate(y) if n.by != zero and a not in told])
+        given = {a for n, a in zip(x, dims, strict=True) if n.by != zero}
+        return self.told(match, [n for a, n in enumerate(y) if n.by != zero and a not in given])
 
     def _full(self, match: re.Match[str]) -> str:
         if not _MARK.search(match["properties"]):
@@ -438,8 +438,8 @@ class _Writer:
             last = f"{result}__n", kind
         sizes = ", ".join([last[0], *(self.value(n) for n in self.growing(match["type"]))])
         types = ", ".join([last[1], *("index" for _ in self.growing(match["type"]))])
-        said = f'"nd.broadcast"({sizes}) <{{dims = array<i64>}}> : ({types}) -> {match["type"]}'
-        return "\n".join([*steps, self.dynamic(f"  {result} = {said}{place}")])
+        op_text = f'"nd.broadcast"({sizes}) <{{dims = array<i64>}}> : ({types}) -> {match["type"]}'
+        return "\n".join([*steps, self.dynamic(f"  {result} = {op_text}{place}")])
 
     def _slice(self, match: re.Match[str]) -> str:
         parts: Mapping[str, list[str]] = {
@@ -450,8 +450,8 @@ class _Writer:
         for name in ("starts", "limits"):
             for axis, text in enumerate(parts[name]):
                 parts[name][axis] = self._bound(text, shape[axis], name == "limits")
-        said = ", ".join(f"{name} = array<i64: {', '.join(ns)}>" for name, ns in parts.items())
-        return self.told(match, [], said)
+        props = ", ".join(f"{name} = array<i64: {', '.join(ns)}>" for name, ns in parts.items())
+        return self.told(match, [], props)
 
     def _bound(self, text: str, size: Growth, is_limit: bool) -> str:
         """Return a slice's bound, counted from the end of the axis if it moves with the end."""

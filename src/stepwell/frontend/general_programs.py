@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # imported lazily, for the first size-polymorphic program
 LOG = logging.getLogger("stepwell")
 
 TRIES = 3
-"""Most failed attempts per group of calls: small sizes may fail where larger ones succeed."""
+"""Maximum number of attempts per group of calls: small sizes may fail, larger ones succeed."""
 MODES = ("auto", "always", "never")
 
 

@@ -168,10 +168,10 @@ class Graph:
         """
         kind, sizes = as_dtype(dtype), checked_shape(shape)
         with self:
-            made = self._trace.argument(name, kind, sizes, place_of(users_frame()))
-        self.name(name, made)
-        self._placeholders[made.name] = _Placeholder(name, made.name, made)
-        return made
+            placeholder = self._trace.argument(name, kind, sizes, place_of(users_frame()))
+        self.name(name, placeholder)
+        self._placeholders[placeholder.name] = _Placeholder(name, placeholder.name, placeholder)
+        return placeholder
 
     def name(self, name: str, value: Any) -> Any:
         """Name ``value``, so that `run` accepts the name; return it.
@@ -259,7 +259,7 @@ class Graph:
         self, wanted: Sequence[Tensor], keys: Sequence[Tensor]
     ) -> tuple[Compiled, tuple[str, ...]]:
         cut = self._cut(wanted, keys)
-        made = self._programs.get(
+        program = self._programs.get(
             cut.text,
             lambda: compile(
                 ModuleText(cut.text, cut.file, dict(self._trace.resources)),
@@ -267,7 +267,7 @@ class Graph:
                 **self._options,
             ),
         )
-        return made, cut.taken
+        return program, cut.taken
 
     def _fetched(self, what: Any) -> Tensor:
         """Return the current version of a fetched value."""
@@ -331,10 +331,10 @@ class Graph:
                     kept |= {at, *more}
         taken = tuple(name for name in given if name in needed)
         inputs = [given[name] for name in taken]
-        told = [lines[at].without(given) for at in sorted(kept)]
-        text = function_text("graph", inputs, wanted, told, self.run)
-        made = next((p.value.made for p in self._placeholders.values()), "")
-        return _Cut(text, taken, made.rpartition(":")[0] or "<python>")
+        body = [lines[at].without(given) for at in sorted(kept)]
+        text = function_text("graph", inputs, wanted, body, self.run)
+        location = next((p.value.made for p in self._placeholders.values()), "")
+        return _Cut(text, taken, location.rpartition(":")[0] or "<python>")
 
 
 @dataclass(frozen=True)

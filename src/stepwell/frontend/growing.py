@@ -95,8 +95,8 @@ def _row(rows: Tensor, k: int, spec: Spec) -> Tensor:
     def write(base: Tensor, part: Tensor) -> None:
         base[k] = part
 
-    made = place_of(users_frame())
-    found = Tensor(rows.graph, "", spec.kind, spec.shape, rows.scope, made)
+    location = place_of(users_frame())
+    found = Tensor(rows.graph, "", spec.kind, spec.shape, rows.scope, location)
     found.part, found.seen = View(rows, read, write, k), -1
     return typed(found, spec)
 
@@ -131,5 +131,5 @@ def appending(trace: Trace | None, function: Any, args: tuple[Any, ...]) -> bool
 
 
 def allowed(lists: Callable[[], tuple[Any, ...]]) -> dict[int, list[Any]]:
-    """Return those of the values that are lists, by id."""
+    """Return the values that are lists, by id."""
     return {id(v): v for v in lists() if type(v) is list}

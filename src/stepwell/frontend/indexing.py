@@ -313,10 +313,10 @@ class _Place:
 
     def _of_booleans(self, op: str, value: Any, mode: str | None) -> Tensor:
         """Update booleans: their sum is a logical or, their product a logical and."""
-        said = {"scatter_add": "scatter_max", "scatter_mul": "scatter_min"}.get(op, op)
+        byte_op = {"scatter_add": "scatter_max", "scatter_mul": "scatter_min"}.get(op, op)
         byte = DTYPES["i8"]
         inner = _Place(cast(self.x, byte), self.index)
-        return cast(inner._scatter(said, cast(lift(value, BOOL), BOOL), mode), BOOL)
+        return cast(inner._scatter(byte_op, cast(lift(value, BOOL), BOOL), mode), BOOL)
 
 
 _COMBINE: Mapping[str, Callable[[Any, Any], Tensor]] = {

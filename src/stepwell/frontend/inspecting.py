@@ -26,7 +26,7 @@ from stepwell.runtime.profiling import Profile, copies_of, spans, spell_seconds
 TIMED = 5
 """Calls that are timed; their median is reported."""
 SHOWN = 12
-"""Most lines of one kind in a report."""
+"""Maximum number of lines of one kind in a report."""
 
 _OP = re.compile(r'^ +(?:%[\w, %]+ = )?"([\w.]+)"\(', re.MULTILINE)
 _LOOPS = ("nd.while", "nd.scan", "nd.if")
@@ -106,13 +106,13 @@ class Explanation:
 
 def _description(kernel: Kernel) -> str:
     """Describe a kernel: its name, its least work, its source location."""
-    told = [quoted(kernel.name)]
+    parts = [quoted(kernel.name)]
     if isinstance(kernel.flops, int):
-        told.append(f"{kernel.flops:,} operations")
+        parts.append(f"{kernel.flops:,} operations")
     if isinstance(kernel.bytes, int) and not kernel.name.startswith("copy of"):
-        told.append(f"{kernel.bytes:,} bytes")
+        parts.append(f"{kernel.bytes:,} bytes")
     where = f", from {spans(kernel.lines)}" if kernel.lines else ""
-    return ", ".join(told) + where
+    return ", ".join(parts) + where
 
 
 def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:

@@ -56,9 +56,9 @@ def jit(
         first call, for all axes, "never" none
     input_signature : `sw.ShapeDtypeStruct` of each array, in order; their `sw.Dim` are of any size
         from the first call on, and other arrays raise `TypeError`
-    threads : the most threads that its programs run in; None for the machine's number
-    max_traces : the most traces, 64 by default; one more raises `TraceError`. None is no limit and
-        logs no traces: for functions of a library
+    threads : the maximum number of threads of its programs; None for the machine's number
+    max_traces : the maximum number of traces, by default 64; one more raises `TraceError`. None is
+        no limit, and logs no traces: for functions of a library
     options : as in `sw.compile` (``target="opencl"``), also for `trace(...).compile()`
 
     The logger ``stepwell`` reports each trace but the first in a line: its reason and how to avoid

@@ -19,7 +19,7 @@ from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Known, current_trace, place_of, users_frame
 
 LARGEST = 1 << 20
-"""Most bytes of a known array: a larger one is an op at once, since each write would copy it."""
+"""Maximum bytes of a known array: a larger one is an op, since each write would copy it."""
 
 
 def known_array(array: NDArray[Any]) -> Tensor:
@@ -29,8 +29,8 @@ def known_array(array: NDArray[Any]) -> Tensor:
     if kind is None:
         return trace.constant(array)  # refuses it
     name = Known.of(trace.name("known"), array)
-    made = place_of(users_frame())
-    found = Tensor(trace, name, kind, array.shape, trace.scopes[-1], made)
+    location = place_of(users_frame())
+    found = Tensor(trace, name, kind, array.shape, trace.scopes[-1], location)
     return trace.solid(found) if array.nbytes > LARGEST else found
 
 

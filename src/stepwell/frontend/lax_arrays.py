@@ -35,7 +35,7 @@ def broadcast(operand: Any, sizes: Sequence[int]) -> Tensor:
 def broadcast_in_dim(operand: Any, shape: Any, broadcast_dimensions: Sequence[int]) -> Tensor:
     """Broadcast ``operand`` to ``shape``: its axis i becomes axis ``broadcast_dimensions[i]``.
 
-    raises ValueError : the dimensions do not increase, or a size is neither that of the shape nor 1
+    raises ValueError : the dimensions do not increase, or a size is neither 1 nor the shape's
     """
     value, sizes = lift(operand), checked_shape(tuple(shape))
     dims = tuple(int(d) for d in broadcast_dimensions)
@@ -160,7 +160,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Tensor:
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Tensor]:
     """Split ``operand`` into parts of ``sizes`` along ``axis``.
 
-    raises ValueError : the sizes do not add up to that of the axis
+    raises ValueError : the sizes do not add up to the size of the axis
     """
     value = lift(operand)
     at = check_axis(axis, value.ndim)
@@ -257,9 +257,9 @@ def pad(operand: Any, padding_value: Any, padding_config: Any) -> Tensor:
         a + n + max(n - 1, 0) * k + b
         for n, a, b, k in zip(value.shape, low, high, inner, strict=True)
     )
-    told = {"interior": tuple(inner)} if any(inner) else {}
+    more = {"interior": tuple(inner)} if any(inner) else {}
     padded = value.graph.emit(
-        "pad", [value, filling], [(value.kind, shape)], (), low=tuple(low), high=tuple(high), **told
+        "pad", [value, filling], [(value.kind, shape)], (), low=tuple(low), high=tuple(high), **more
     )[0]
     if all(a >= 0 and b >= 0 for a, b, _ in config):
         return padded

@@ -163,8 +163,8 @@ def gather(
         result = _gathered(value, found.indices, tuple(range(value.ndim)))
     else:
         result = full(found.indices[0].shape, 0, value.kind) if found.indices else value
-    told = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else mode
-    if GatherScatterMode.from_any(told) is GatherScatterMode.FILL_OR_DROP:
+    chosen = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else mode
+    if GatherScatterMode.from_any(chosen) is GatherScatterMode.FILL_OR_DROP:
         filling = cast(lift(_filling(value, fill_value), value.kind), value.kind)
         result = e.where(found.inside, result, filling)
     rank = result.ndim

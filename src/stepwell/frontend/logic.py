@@ -103,8 +103,8 @@ def compare(left: Any, *parts: tuple[Callable[[Any, Any], Any], Callable[[], Any
     result: Any = True
     for of, right in parts:
         value = right()
-        said = of(left, value)
-        result = said if result is True else _and(result, said)
+        holds = of(left, value)
+        result = holds if result is True else _and(result, holds)
         if not isinstance(result, Tensor) and not result:
             return result
         left = value

@@ -174,8 +174,8 @@ def _is_long(trace: Trace | None, statement: Statement, test: Callable[[], Any],
     def goes_on() -> bool:
         for _ in range(TRIED - 1):
             statement.body()
-            for said, wanted in ((statement.left, False), (test, True)):
-                value = said()
+            for ask, wanted in ((statement.left, False), (test, True)):
+                value = ask()
                 if isinstance(value, Tensor) or bool(value) is not wanted:
                     return False
         return True
@@ -258,13 +258,13 @@ def _is_short(items: Items, statement: Statement) -> bool:
 
 
 UNROLLED = 8
-"""Most iterations of a loop that is unrolled untried; a longer one is first tried as one loop."""
+"""Maximum iterations of a loop to unroll at once; a longer one is first tried as one loop."""
 MAX_UNROLLED_OPS = 100
-"""Most ops of a short loop that is unrolled untried; a larger one is first tried as one loop."""
+"""Maximum ops of an unrolled short loop; a larger one is first tried as one loop."""
 TRIED = 9
 """Iterations of a ``while`` in Python after which the rest is tried as one loop."""
 REFUSALS = (TraceError, TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
-"""Exceptions that make a loop untraceable with a traced counter. An error of the user's recurs
+"""Exceptions that show that a loop cannot have a traced counter. An error of the user's recurs
 when the loop is unrolled, after the iterations before it."""
 
 

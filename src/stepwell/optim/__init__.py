@@ -136,5 +136,5 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     names = import_module("stepwell.frontend.torch_names")
-    told = "" if name.startswith("__") else names.nearest(name, __all__)
-    raise AttributeError(f"module 'stepwell.optim' has no attribute '{name}'{told}")
+    hint = "" if name.startswith("__") else names.nearest(name, __all__)
+    raise AttributeError(f"module 'stepwell.optim' has no attribute '{name}'{hint}")

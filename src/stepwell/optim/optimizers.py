@@ -215,8 +215,8 @@ def nadamw(
     >>> nadamw.update(np.float32([3]), nadamw.init(w), w)[0]
     array([-0.14736842], dtype=float32)
     """
-    told = (b1, b2, eps, eps_root, mu_dtype, weight_decay, mask)
-    return adamw(learning_rate, *told, nesterov=True)
+    settings = (b1, b2, eps, eps_root, mu_dtype, weight_decay, mask)
+    return adamw(learning_rate, *settings, nesterov=True)
 
 
 def rmsprop(

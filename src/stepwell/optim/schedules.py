@@ -193,7 +193,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     """Return consecutive schedules as one; each counts steps from its own beginning.
 
     boundaries : the steps at which all but the first begin
-    raises ValueError : the number of boundaries is not that of the schedules less one
+    raises ValueError : the number of boundaries is not the number of schedules minus one
     source : `optax.join_schedules`
 
     >>> import stepwell as sw
@@ -269,7 +269,7 @@ def warmup_exponential_decay_schedule(
     """Return a schedule that rises linearly and then decays as `exponential_decay`.
 
     init_value, peak_value : the values at the first step, and after ``warmup_steps``
-    transition_steps, decay_rate, transition_begin, staircase, end_value : as there
+    transition_steps, decay_rate, transition_begin, staircase, end_value : as in `exponential_decay`
     source : `optax.warmup_exponential_decay_schedule`
 
     >>> import stepwell as sw

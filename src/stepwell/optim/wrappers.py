@@ -37,17 +37,17 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformation:
     {'b': array([1.], dtype=float32), 'w': array([2.], dtype=float32)}
     """
 
-    def told(tree: Any) -> Any:
+    def mask_of(tree: Any) -> Any:
         return prefixed(mask(tree) if callable(mask) else mask, tree)
 
-    def within(tree: Any, told: Any) -> Any:
-        return tree_map(lambda leaf, use: leaf if use else MaskedNode(), tree, told)
+    def within(tree: Any, mask_of: Any) -> Any:
+        return tree_map(lambda leaf, use: leaf if use else MaskedNode(), tree, mask_of)
 
     def init(params: Any) -> MaskedState:
-        return MaskedState(inner.init(within(params, told(params))))
+        return MaskedState(inner.init(within(params, mask_of(params))))
 
     def update(updates: Any, state: MaskedState, params: Any = None) -> tuple[Any, MaskedState]:
-        use = told(updates if params is None else params)
+        use = mask_of(updates if params is None else params)
         given = None if params is None else within(params, use)
         found, own = inner.update(within(updates, use), state.inner_state, given)
         changed = iter(tree_leaves(found))

@@ -38,9 +38,9 @@ _LOWEST = -0.7 * float(np.finfo(np.float32).max)
 """The score of a masked key: finite, so that a fully masked row has weights and not NaN."""
 
 BAND = 128
-"""Least queries of a causal band: its queries see about the same number of keys."""
+"""Minimum number of queries of a causal band: they see about the same number of keys."""
 BANDS = 8
-"""Most bands of a causal attention: each band has its own kernels."""
+"""Maximum number of bands of a causal attention: each band has its own kernels."""
 
 
 def dot_product_attention(

@@ -24,9 +24,9 @@ from stepwell.frontend.transformations.custom import made_otherwise
 from stepwell.frontend.transformations.products import vjp
 
 SCORES = 1 << 20
-"""Most scores of a block: with its temporaries they take some megabytes, as caches hold."""
+"""Maximum scores of a block: with temporaries they take some megabytes, as caches hold."""
 QUERIES = 128
-"""Least queries of a block, if there are as many: each block reads the keys once."""
+"""Minimum queries of a block (or all queries): each block reads the keys once."""
 LINE = 16
 """A block's number of queries is a multiple of this, unless it divides that of all queries."""
 
@@ -100,10 +100,10 @@ class Block:
         """Return the start and the sizes of the block's part of ``x``."""
         starts: list[Any] = [0] * x.ndim
         sizes = list(x.shape)
-        told = zip(
+        parts = zip(
             axes, (self.example, self.query), (self.of.examples, self.of.queries), strict=True
         )
-        for axis, start, size in told:
+        for axis, start, size in parts:
             if axis is not None and x.shape[axis] != size:
                 starts[axis], sizes[axis] = start, size
         return starts, sizes

@@ -45,8 +45,8 @@ def embedding(indices: Any, table: Any) -> Tensor:
 
     indices : integers of any shape
     table : (rows, ...)
-    returns : the shape of the indices, then that of a row; the dtype of the table
-    raises TypeError : the indices are no integers
+    returns : the shape of the indices, followed by the shape of a row; the dtype of the table
+    raises TypeError : the indices are not integers
     raises ShapeError : the table has no axis
     raises IndexError : the program finds an index out of range; negative ones count from the end,
         as in ``table[indices]``. Under ``sw.jit(check_bounds=False)`` the nearest row is taken

@@ -27,7 +27,7 @@ def dropout(
         None if ``inference`` is True or the rate is 0
     inference : a boolean, which may be traced: return ``x`` unchanged
     broadcast_dims : axes along which the mask is broadcast
-    raises ValueError : the rate is not in [0, 1], or there is no key
+    raises ValueError : the rate is not in [0, 1], or the key is missing
     raises AxisError : ``x`` has no such axis
     source : Dropout, Srivastava et al. 2014
 

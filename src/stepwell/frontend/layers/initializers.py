@@ -56,8 +56,8 @@ __all__ = [
 
 def _kind(*dtypes: Any) -> DType:
     """Return the first dtype that is not None, checked to be of floats; float32 if all are None."""
-    said = [dtype for dtype in dtypes if dtype is not None]
-    return float_dtype(said[0] if said else np.float32)
+    given = [dtype for dtype in dtypes if dtype is not None]
+    return float_dtype(given[0] if given else np.float32)
 
 
 def zeros(key: Any, shape: Any, dtype: Any = None) -> Any:
