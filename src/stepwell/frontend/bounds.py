@@ -43,7 +43,7 @@ def _place(bound: Any, default: int) -> Place:
         return Place("", int(bound) if int(bound) >= 0 else max(int(bound) + default, 0))
     root, offset = bound.graph.ranges.offset(bound)
     known = bound.graph.ranges.of(bound)
-    counted = known is not None and known[0] < 0  # it may count from the end
+    counted = known is not None and known[0] < 0  # the bound may count from the end
     return Place(f"{root} of {default}" if counted else root, offset)
 
 

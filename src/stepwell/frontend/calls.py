@@ -34,11 +34,11 @@ class Argument:
     kind: DType
     shape: Shape
     weak: bool = False
-    """Whether it is a Python number, which adopts the dtype of the arrays it meets."""
+    """Whether the argument is a Python number, which adopts the dtype of the arrays it meets."""
     cell: bool = False
-    """Whether it is a zero-dimensional array, as opposed to a number."""
+    """Whether the argument is a zero-dimensional array, as opposed to a number."""
     variable: bool = False
-    """Whether it is a `Variable`, which can be assigned to as a whole."""
+    """Whether the argument is a `Variable`, which can be assigned to as a whole."""
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Ufunc:
         self.__doc__ = theirs.__doc__
 
     def __call__(self, /, *inputs: Any, **keywords: Any) -> Any:
-        """Call it."""
+        """Call the ufunc."""
         return self._call("__call__", inputs, keywords)
 
     def reduce(self, /, *inputs: Any, **keywords: Any) -> Any:
@@ -68,11 +68,11 @@ class Ufunc:
         return self._call("accumulate", inputs, keywords)
 
     def outer(self, /, *inputs: Any, **keywords: Any) -> Any:
-        """Call it for each pair of elements."""
+        """Call the ufunc for each pair of elements."""
         return self._call("outer", inputs, keywords)
 
     def at(self, /, *inputs: Any, **keywords: Any) -> Any:
-        """Change elements in place."""
+        """Apply the ufunc to elements in place."""
         return self._call("at", inputs, keywords)
 
     def reduceat(self, /, *inputs: Any, **keywords: Any) -> Any:

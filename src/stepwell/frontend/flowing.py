@@ -231,7 +231,7 @@ def _of_lists(
 
 
 def _takes_lists(function: Any) -> bool:
-    """Whether this is a NumPy function that takes a list as an array."""
+    """Whether ``function`` is one of NumPy that takes a list as an array."""
     if getattr(function, "__module__", None) != "numpy" or active_trace() is None:
         return False
     name = getattr(function, "__name__", "")

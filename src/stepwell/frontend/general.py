@@ -43,7 +43,7 @@ WHOLE = (1 << 63) - 1
 
 
 class NotGeneralError(Exception):
-    """The numbers in the function's text are not linear in the sizes, or more than they changes."""
+    """The function's text changes with its sizes in more than linear numbers."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Sizes:
 def differing(call: Call, other: Call) -> Sizes | None:
     """Return the axes whose sizes differ between two calls, as symbols; equal pairs share one.
 
-    None if no size differs, or one is 0 or 1: such sizes broadcast or vanish.
+    None if no size differs, or one is 0 or 1: these have rules of their own (broadcasting).
     """
     return _grouped(
         (number, axis, (n, m))

@@ -57,7 +57,7 @@ class _Line:
         return _Line(text, gives, frozenset(_VALUE.findall(rest if named else bare)))
 
     def without(self, given: Mapping[str, Any]) -> str:
-        """Return the text, with results that are fed renamed so that they define no name twice."""
+        """Return the text; rename results that are fed, since arguments have their names."""
         if not any(name in given for name in self.gives):
             return self.text
         _, equals, rest = self.text.partition(" = ")

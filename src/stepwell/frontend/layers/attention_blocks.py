@@ -76,11 +76,11 @@ class Block:
 
     of: Blocks
     example: Any
-    """The index of its first example."""
+    """The index of the block's first example."""
     query: Any
-    """The index of its first query."""
+    """The index of the block's first query."""
     new: Any
-    """The index of its first query that the block of the queries before it does not have."""
+    """The index of the first query that the block of the queries before does not have."""
 
     @staticmethod
     def number(of: Blocks, i: Any) -> Block:
