@@ -1,8 +1,8 @@
-"""lit's files inside pytest. One line of conftest.py suffices:
+"""Run lit's files in pytest. One line of conftest.py suffices:
 
     from stepwell.testing.in_pytest import pytest_collect_file as pytest_collect_file
 
-Each RUN line is a test, run in this process where that is possible (`run_lines`), else by lit.
+Each RUN line is a test, which runs in this process if possible (`run_lines`), else by lit.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ need("filecheck", "lit's files inside pytest")
 
 
 LIT = "from lit.main import main; main()"
-"""What the script `lit` does; `-m lit.main` does nothing."""
+"""The code of the script `lit`; `-m lit.main` does nothing."""
 
 
 class LitFile(pytest.File):
-    """One .mlir file: a test for each RUN line, or one for all where lit has to run them."""
+    """One .mlir file: a test for each RUN line, or a single one if lit has to run them."""
 
     def collect(self) -> Iterator[pytest.Item]:
         """Yield the tests of the file."""
@@ -39,10 +39,10 @@ class LitFile(pytest.File):
 
 
 class _Told(pytest.Item):
-    """A test whose failure is told by what the commands said, not by how they were called."""
+    """A test whose failure shows the output of its commands, not a traceback."""
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None):
-        """Show what was said."""
+        """Return the output of the commands."""
         if isinstance(excinfo.value, RunFailure):
             return str(excinfo.value)
         return super().repr_failure(excinfo)
@@ -60,7 +60,7 @@ class LitLine(_Told):
         run_line(self.line, self.path)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """Say which line this is."""
+        """Return the location and name of the line."""
         return self.path, None, f"{self.path.name}: {self.line}"
 
 
@@ -80,7 +80,7 @@ class LitShell(_Told):
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect a .mlir file; those in folders named Inputs are what tests read."""
+    """Collect a .mlir file; those in folders named Inputs are read by tests."""
     if file_path.suffix == ".mlir" and os.sep + "Inputs" + os.sep not in str(file_path):
         return LitFile.from_parent(parent, path=file_path)
     return None

@@ -1,4 +1,4 @@
-"""A lit suite in one line of lit.cfg, run in lit's own processes: nothing is started for a test."""
+"""Set up a lit suite by one line of lit.cfg; tests run in lit's own processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from stepwell.testing.needs import need
 
 PACKAGES = str(Path(__file__).parents[2])
-"""Where the package lies, for commands that lit starts."""
+"""The folder of the package, for commands that lit starts."""
 
 
 def configure(config: Any) -> None:

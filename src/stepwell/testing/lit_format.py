@@ -1,4 +1,4 @@
-"""How lit runs a file: in its worker's process where that is possible, else by its shell."""
+"""The lit test format: a file runs in its worker's process if possible, else by lit's shell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stepwell.testing.run_lines import RunFailure, in_process, run_line
 
 
 class InProcess(lit.formats.ShTest):
-    """lit's ShTest, which starts no process for RUN lines that `run_lines` can run itself."""
+    """lit's ShTest, without a process for RUN lines that `run_lines` can run itself."""
 
     def __init__(self) -> None:
         super().__init__(execute_external=False)

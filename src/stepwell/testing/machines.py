@@ -1,11 +1,11 @@
-"""Machines to compile for, each described so that nothing of the host is left in it.
+"""Machines to compile for, described completely, so that nothing depends on the host.
 
-A test that asserts what `schedule` chooses states its machine, for it chooses otherwise on others:
-``kernels_for`` gives the kernels floor of a program there, and in our tests
-``@pytest.mark.machine("halved")`` makes a whole test see that one, by STEPWELL_MACHINE; `make
-test-machine` lets fast tests see one, and
-STEPWELL_MACHINE="$(.venv/bin/python -m stepwell.testing.machines 'neon, 8 cores')" lets all of
-them. What a program computes is left to any machine; random programs go through all of these.
+A test that asserts the choices of `schedule` names its machine, as they differ between machines:
+``kernels_for`` returns the kernels floor of a program for one, and in our tests
+``@pytest.mark.machine("halved")`` sets one for a whole test, by STEPWELL_MACHINE; `make
+test-machine` sets one for the fast tests, and
+STEPWELL_MACHINE="$(.venv/bin/python -m stepwell.testing.machines 'neon, 8 cores')" for all of
+them. Results must be the same on any machine; random programs are compiled for all of these.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ K, M = 1 << 10, 1 << 20
 
 @dataclass(frozen=True)
 class Described:
-    """A machine: what STEPWELL_MACHINE says of it, and its instructions as compilers call them."""
+    """A machine: its description for STEPWELL_MACHINE, and its instruction set for compilers."""
 
     vector_bits: int
     vector_registers: int
@@ -41,17 +41,17 @@ class Described:
     family: str
     """x86_64 or aarch64."""
     instructions: str
-    """What -march is for the compilers of a host of this family."""
+    """The -march option for the compilers of a host of this family."""
     needs: frozenset[str]
-    """What the host's processor must list to run them."""
+    """The features that the host's processor needs to run the instructions."""
     zig: str
-    """What -mcpu is for the ziglang wheel's compiler."""
+    """The -mcpu option for the ziglang wheel's compiler."""
     vector_unit: int = 0
     signed_dots: int = 0
 
     @property
     def text(self) -> str:
-        """Return all of it as STEPWELL_MACHINE and --machine are written."""
+        """Return the description in the format of STEPWELL_MACHINE and --machine."""
         names = (
             *("vector_bits", "vector_registers", "vector_unit", "fma", "signed_dots"),
             *("threads", "l1", "l2", "l3"),
@@ -61,18 +61,18 @@ class Described:
 
     @property
     def at_home(self) -> bool:
-        """Whether the host has its instructions."""
+        """Whether the host can run its instructions."""
         host = set(this_machine().features.split())
         return self.family == _family() and self.needs <= host
 
     def compiler(self) -> Compiler:
-        """Return the host's compiler, told to use the machine's instructions alone."""
+        """Return the host's compiler, restricted to the machine's instructions."""
         found = find_compiler()
         kept = tuple(f for f in found.optional if f not in ("-march=native", "-mcpu=native"))
         return Compiler(found.command, found.version, (*kept, f"-march={self.instructions}"))
 
     def cross_compile(self, source: Path, object: Path) -> None:
-        """Compile emitted C for the machine, on whatever host; fail with what the compiler says."""
+        """Compile emitted C for the machine on any host; fail with the compiler's message."""
         done = subprocess.run(
             [*self._command(), *FLAGS, *SEMANTICS, "-c", "-o", str(object), str(source)],
             capture_output=True,
@@ -123,14 +123,14 @@ MACHINES = {
     "neon, 8 cores": Described(128, 32, 1, 8, 64 * K, 512 * K, 4 * M, *_NEON, signed_dots=1),
     "neon, 64 cores": Described(128, 32, 1, 64, 64 * K, M, 32 * M, *_NEON_BYTES, signed_dots=1),
 }
-"""Processors as there are, and one whose vectors are wider than its registers.
+"""Existing processors, and one whose vectors are wider than its registers.
 
-Of the caches what one core has, the third one whole.
+The caches are those of one core, the third-level cache as a whole.
 """
 
 
 def kernels_for(module: str | Traced, changes: str = "", machine: str = "halved") -> str:
-    """Return a module as scheduled for one of MACHINES, with ``changes`` as in --machine."""
+    """Return a module scheduled for one of MACHINES, with ``changes`` as in --machine."""
     described = this_machine().override(MACHINES[machine].text).override(changes)
     text, entry = (
         (module, "main") if isinstance(module, str) else (module.module.text, module.entry)

@@ -1,4 +1,4 @@
-"""What only tests need is an extra: who lacks it is told how to get it."""
+"""Requirements of tests are an extra: if one is missing, the error says how to install it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 
 def need(module: str, what: str) -> None:
-    """Raise ImportError, with words, where a package of the extra `testing` is missing.
+    """Raise ImportError, with instructions, if a package of the extra `testing` is missing.
 
     >>> need("no_such_module", "random programs")
     Traceback (most recent call last):
@@ -14,7 +14,7 @@ def need(module: str, what: str) -> None:
     """
     try:
         found = find_spec(module) is not None
-    except ValueError:  # it has no spec, or is said not to be there
+    except ValueError:  # its spec is missing, or blocked
         found = False
     if not found:
         message = f"{what} need {module}: pip install 'stepwell[testing]'"

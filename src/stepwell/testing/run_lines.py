@@ -1,7 +1,7 @@
-"""RUN lines of lit's files, run in this process: no tool is started, no compiler loaded anew.
+"""Run the RUN lines of lit's files in this process, without starting tools or reloading modules.
 
-A RUN line made of `%stepwell-opt`, `%stepwell`, `filecheck` and `not` joined by pipes is run so;
-any other, and any file that says REQUIRES, XFAIL or UNSUPPORTED, needs lit's shell.
+A RUN line made of `%stepwell-opt`, `%stepwell`, `filecheck` and `not` joined by pipes runs here;
+any other, and any file with REQUIRES, XFAIL or UNSUPPORTED, needs lit's shell.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from stepwell.testing.needs import need
 _RUN = re.compile(r"//\s*RUN:\s*(.*)")
 _CONDITION = re.compile(r"^// (REQUIRES|XFAIL|UNSUPPORTED):", re.MULTILINE)
 TOOLS = {"%stepwell-opt": "stepwell.tools.opt", "%stepwell": "stepwell.tools.main"}
-"""The modules whose `main` a command is."""
+"""The modules whose `main` implements each command."""
 
 
 class RunFailure(Exception):
-    """A command of a RUN line failed; the text says which, and what it wrote."""
+    """A command of a RUN line failed; the message has the command and its output."""
 
 
 def run_lines(text: str) -> list[str]:
@@ -46,7 +46,7 @@ def run_lines(text: str) -> list[str]:
 
 
 def in_process(path: Path) -> list[str] | None:
-    """Return a file's RUN lines, or None where some of them needs a shell."""
+    """Return a file's RUN lines, or None if one of them needs a shell."""
     text = path.read_text(encoding="utf-8")
     lines = run_lines(text)
     if _CONDITION.search(text) or not all(_commands(line, path) for line in lines):
@@ -55,7 +55,7 @@ def in_process(path: Path) -> list[str] | None:
 
 
 def run_line(line: str, path: Path) -> None:
-    """Run the commands of a line, each fed with the output of the one before.
+    """Run the commands of a line, each with the output of the previous one as input.
 
     raises RunFailure : one of them failed
     """
@@ -67,7 +67,7 @@ def run_line(line: str, path: Path) -> None:
 
 
 def _commands(line: str, path: Path) -> list[list[str]]:
-    """Return the commands of a RUN line; none where some command cannot run in this process."""
+    """Return the commands of a RUN line; [] if some command cannot run in this process."""
     line = re.sub(r"%s\b(?!tepwell)", str(path), line).replace("%S", str(path.parent))
     try:
         parts = shlex.split(line, posix=True)

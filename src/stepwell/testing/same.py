@@ -1,4 +1,4 @@
-"""Whether results are the same: to the bit, or as close as a test allows."""
+"""Compare results: bit by bit, or within a tolerance."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def assert_same(
 ) -> None:
     """Fail unless two arrays, or tuples, lists and dicts of arrays, are the same.
 
-    Structure, dtypes and shapes must be equal, and so must integers and booleans. NaN is NaN.
+    Structure, dtypes and shapes must be equal, and so must integers and booleans. NaN equals NaN.
 
-    ulps : how many units in the last place of ``want`` a float may differ by
-    absolute : a difference of floats that does not matter, whatever the units
+    ulps : the allowed difference of a float, in units in the last place of ``want``
+    absolute : a difference of floats that is always allowed
     bits : whether zeros must have the same sign
 
-    raises AssertionError : names the first element that differs, and where it is
+    raises AssertionError : names the first element that differs, and its index
 
     >>> assert_same({"y": np.float32([1, 2])}, {"y": np.float32([1, 2.0000002])}, ulps=1)
     >>> assert_same([np.zeros(2)], [np.array([0.0, 1.0])])
@@ -85,11 +85,11 @@ def _same_arrays(
 def differing(
     got: Array, want: Array, ulps: float, absolute: float = 0, dtype: DType | None = None
 ) -> NDArray[np.bool_]:
-    """Return where two float arrays differ by more than so many units in ``want``'s last place.
+    """Return where two float arrays differ by more than ``ulps`` units in ``want``'s last place.
 
-    NaN agrees with NaN, and a zero with a zero of the other sign.
+    NaN equals NaN, and zeros are equal whatever their signs.
 
-    dtype : bf16 where the arrays are floats of 32 bits that stand for it
+    dtype : bf16 if the arrays are 32-bit floats that represent it
     """
     with np.errstate(all="ignore"):
         unit = np.spacing(np.abs(want)).astype(np.float64)

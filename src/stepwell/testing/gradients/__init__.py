@@ -1,5 +1,5 @@
-"""Derivatives compared with differences, and forward mode with reverse mode.
+"""Compare derivatives with finite differences, and forward mode with reverse mode.
 
-`check` takes the text of a module: rows of ops, random programs and whole models alike. `python -m
-stepwell.testing.gradients` differentiates random programs for as long as it is told to.
+`check` takes the text of a module: a row of an op, a random program or a whole model. `python -m
+stepwell.testing.gradients` differentiates a given number of random programs.
 """

@@ -12,7 +12,7 @@ from stepwell.testing.random_programs.strategy import programs
 
 
 def main() -> None:
-    """Differentiate and batch programs until one fails, which is shrunk and printed."""
+    """Differentiate and batch programs until one fails; shrink and print that."""
     parser = argparse.ArgumentParser(
         prog="python -m stepwell.testing.gradients", description=__doc__
     )

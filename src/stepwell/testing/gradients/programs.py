@@ -22,7 +22,7 @@ from stepwell.testing.op_rows.run import parsed
 from stepwell.testing.random_programs.program import Program
 
 SIZES = (3, 2, 4)
-"""Of unknown axes, in turn."""
+"""The values of dynamic sizes, in turn."""
 BATCH = 2
 REFUSALS = re.compile(
     r"nd\.bitcast has no (gradient|derivative)|needs a window of known size|features must be known"
@@ -32,7 +32,7 @@ REFUSALS = re.compile(
 
 @dataclass
 class Tally:
-    """What has been looked at."""
+    """The numbers of checked programs and elements."""
 
     programs: int = 0
     differentiated: int = 0
@@ -49,10 +49,10 @@ class Tally:
 
 
 def check_program(p: Program, tally: Tally) -> None:
-    """Fail unless the derivatives and a batch of a program are right.
+    """Fail unless the derivatives and a batch of a program are correct.
 
-    Clamping what is a bound already lies on a kink at every element: JAX's convention gives it
-    to nobody there.
+    A clamp of its own bound is at a kink in every element; by JAX's convention its derivative
+    is 0 there.
     """
     tally.programs += 1
     text = re.sub(r"(bf16|f16|f32)(?![a-z0-9])", "f64", p.text)
@@ -66,7 +66,7 @@ def check_program(p: Program, tally: Tally) -> None:
     try:
         module = parsed(text)
     except (ParseError, VerifyException, CompileError):
-        return  # it turns on a narrow float: a bitcast, a number beyond its range
+        return  # it depends on a narrow float: a bitcast, a number beyond its range
     try:
         derived = Derived(module)
         compared = check(derived, arguments, kinks="nd.clamp " in text)
@@ -84,7 +84,7 @@ def check_program(p: Program, tally: Tally) -> None:
 
 
 def _check_batch(derived: Derived, name: str, arguments: Sequence[Array]) -> None:
-    """Fail unless a batch gives what its examples give one by one."""
+    """Fail unless a batch gives the results of its single examples."""
     module = derived.module
     function = next(
         op for op in module.ops if isinstance(op, func.FuncOp) and op.sym_name.data == name
@@ -110,7 +110,7 @@ def _check_batch(derived: Derived, name: str, arguments: Sequence[Array]) -> Non
 
 
 def write_batch(module: ModuleOp, function: func.FuncOp) -> func.FuncOp:
-    """Write a function that runs ``function`` for a batch, axis 0 of everything."""
+    """Write a function that runs ``function`` for a batch, along axis 0 of all arguments."""
     block = function.clone().detach_region(0).detach_block(0)
     last = block.last_op
     assert last is not None

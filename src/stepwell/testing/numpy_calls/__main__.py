@@ -14,7 +14,7 @@ from stepwell.testing.user_programs.__main__ import fresh_cache
 
 
 def main() -> int:
-    """Run calls, print those that differ from NumPy, and how many there were."""
+    """Run calls, print those that differ from NumPy, and the number of calls."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)

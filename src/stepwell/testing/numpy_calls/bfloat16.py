@@ -1,4 +1,4 @@
-"""Calls whose floats are bfloat16: NumPy computes in float32 what is rounded to bfloat16."""
+"""Calls with bfloat16 floats: NumPy computes in float32 on numbers rounded to bfloat16."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from stepwell.core.dtypes import round_to_bf16
 from stepwell.testing.numpy_calls.values import Call
 
 IS_HERE = find_spec("ml_dtypes") is not None
-"""Whether NumPy can be told of bfloat16."""
+"""Whether NumPy has bfloat16, by a package."""
 if IS_HERE:
     import_module("ml_dtypes")
 EXACT = {"1e-3": "0.0009765625", "1e30": "2.0**100", "1000000": "1048576"}
-"""Numbers that bfloat16 does not hold, and what stands for them."""
+"""Numbers that bfloat16 cannot represent, and their replacements."""
 APART = {
     *("nextafter", "spacing", "frexp", "modf", "bitcast", "result_type", "ldexp", "isclose"),
     *("allclose", "nan_to_num", "linspace", "geomspace", "interp", "quantile", "percentile"),
@@ -32,11 +32,11 @@ APART = {
         "vander",
     ),
 }
-"""Functions that are about the bits of a dtype, or mix dtypes inside."""
+"""Functions that depend on the bits of a dtype, or mix dtypes internally."""
 
 
 def in_bfloat16(call: Call) -> Call | None:
-    """Return the call with bfloat16 for every float; None where nothing says what that gives."""
+    """Return the call with bfloat16 for every float; None if the result is not defined."""
     floats = [name for name, array in call.arrays.items() if _kind(array) == "f"]
     plain = call.name.lstrip(".").split("(")[0].split(".")[0]
     if (
@@ -73,17 +73,17 @@ def _rounded(array: Any) -> Any:
 
 
 def is_bfloat16(array: Any) -> bool:
-    """Whether an array has that dtype."""
+    """Whether an array has the dtype bfloat16."""
     return getattr(array, "dtype", None) is not None and array.dtype.name == "bfloat16"
 
 
 def as_float32(array: Any) -> Any:
-    """Return an array in the dtype that NumPy computes bfloat16 in."""
+    """Return an array in the dtype in which NumPy computes bfloat16."""
     return array.astype(np.float32) if is_bfloat16(array) else array
 
 
 def as_given(want: Any, got: Any) -> Any:
-    """Return what NumPy gave in float32 as it is expected in bfloat16, where that is so."""
+    """Return NumPy's float32 result rounded to bfloat16, if that is expected."""
     kind = np.asarray(want).dtype
     if kind.kind == "f" and is_bfloat16(got):
         return round_to_bf16(np.asarray(want, np.float32))

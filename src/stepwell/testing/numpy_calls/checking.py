@@ -1,4 +1,4 @@
-"""Run random calls by NumPy and by Stepwell, many in one program, and compare what they give."""
+"""Run random calls by NumPy and by Stepwell, many in one program, and compare the results."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ KINDS: tuple[tuple[Callable[[Draw], Call], int], ...] = (
     (writing.into, 1),
     (writing.drawn, 1),
 )
-"""What is drawn, and how often."""
+"""The kinds of calls, with their weights."""
 BFLOAT16 = 0.08
-"""How many calls have bfloat16 for their floats, where something says what they give."""
+"""The fraction of calls whose floats become bfloat16, if that defines the result."""
 
 
 def call(seed: int) -> Call:
@@ -61,7 +61,7 @@ def call(seed: int) -> Call:
 
 @dataclass
 class Outcome:
-    """What a call gave: a value, or an exception."""
+    """The outcome of a call: a value, or an exception."""
 
     value: Any = None
     error: Exception | None = None
@@ -74,7 +74,7 @@ class Outcome:
 
 @dataclass
 class Deviation:
-    """A call that gives another result than NumPy."""
+    """A call whose result differs from NumPy's."""
 
     call: Call
     why: str
@@ -86,7 +86,7 @@ class Deviation:
 
 
 def run(call: Call, module: Any, arrays: dict[str, Any]) -> Outcome:
-    """Return what the call gives for ``arrays``."""
+    """Return the outcome of the call for ``arrays``."""
     numbers = RANDOM if module is ORACLE else drawing
     space = {"m": module, "np": np, "R": numbers, "inf": inf, "nan": nan, **arrays}
     try:
@@ -97,7 +97,7 @@ def run(call: Call, module: Any, arrays: dict[str, Any]) -> Outcome:
 
 
 def wanted(call: Call) -> Outcome:
-    """Return what NumPy gives, and for names that it lacks what is said in terms of it."""
+    """Return the outcome by the oracle."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return run(call, ORACLE, {k: as_float32(_own(v)) for k, v in call.arrays.items()})
@@ -108,7 +108,7 @@ def _own(value: Any) -> Any:
 
 
 def found(calls: Sequence[Call], how: How) -> list[Outcome]:
-    """Return what Stepwell gives for calls that make one program."""
+    """Return Stepwell's outcomes of calls that form one program."""
     outcomes: list[Outcome] = []
     trees: list[tuple[list[Any], Any]] = []
 
@@ -149,7 +149,7 @@ def _interpreted(traced: Any, arrays: Sequence[Any]) -> Any:
 
 
 def check(calls: Sequence[Call], how: How) -> list[Deviation]:
-    """Return the calls that give something else than NumPy."""
+    """Return the calls whose results differ from NumPy's."""
     try:
         outcomes = found(calls, how)
     except Exception as error:
@@ -168,12 +168,12 @@ def check(calls: Sequence[Call], how: How) -> list[Deviation]:
 
 
 def difference(call: Call, want: Outcome, got: Outcome) -> str:
-    """Return how what was found differs from NumPy's; nothing where it is the same."""
+    """Return how a result differs from NumPy's; "" if it does not."""
     if want.error is not None:
         if got.error is None:
             return "raises nothing"
         if isinstance(got.error, TraceError) or "r = y" in call.text:
-            return ""  # refused; or of several faults another
+            return ""  # unsupported, or another one of several errors
         kind = next(k for k in type(want.error).__mro__ if _is_public(k))
         return "" if isinstance(got.error, kind) else "raises another exception"
     if got.error is not None:
@@ -195,7 +195,7 @@ def _is_public(kind: type) -> bool:
 
 
 def _leaves_range(call: Call, want: Any) -> bool:
-    """Whether floats become integers that cannot hold them, which NumPy leaves to the machine."""
+    """Whether floats out of an integer's range are converted, which depends on the machine."""
     if np.asarray(want).dtype.kind not in "iu":
         return False
     if call.name in (
@@ -211,7 +211,7 @@ def _leaves_range(call: Call, want: Any) -> bool:
         return True
     arrays = [np.asarray(a) for a in call.arrays.values()]
     if call.name.endswith(".at") and any(a.dtype.kind == "f" or a.dtype == "u8" for a in arrays):
-        return True  # uint64 and signed integers are floats together
+        return True  # uint64 combined with signed integers gives floats
     return any(a.dtype.kind in "fV" and not _fits(a) for a in arrays) or any(
         word in call.text for word in ("inf", "nan", "1e30", "-1.5", "-3.0")
     )
@@ -256,7 +256,7 @@ def _floats_differ(call: Call, a: Any, b: Any, eps: float) -> str:
             near = np.abs(a.astype("f8") - b.astype("f8")) <= eps * scale
             most = float(np.finfo(a.dtype).max)
             same |= near | (np.isinf(a) != np.isinf(b)) & (scale > most / 64)
-        elif eps == 2.0**-7:  # bfloat16: what it rounds may have been rounded before
+        elif eps == 2.0**-7:  # bfloat16: an operand may have been rounded before
             same |= np.abs(a - b) <= 2 * eps * np.abs(a)
         elif call.rounding == "near":
             same |= _ulps(a, b) <= 4
@@ -270,7 +270,7 @@ def _floats_differ(call: Call, a: Any, b: Any, eps: float) -> str:
 
 
 def _scale(call: Call, a: Any) -> float:
-    """Return how large intermediate results may have been, times how many there are."""
+    """Return a bound on intermediate magnitudes, times the number of terms."""
     most, count = 1.0, 1
     for array in map(np.asarray, call.arrays.values()):
         known = np.abs(array.astype("f8"))

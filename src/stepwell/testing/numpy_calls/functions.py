@@ -1,4 +1,4 @@
-"""Random calls of functions and methods: arguments are drawn by what parameters are called."""
+"""Random calls of functions and methods: arguments are drawn by the names of parameters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SUMS = {
     *("polyadd", "polysub", "apply_along_axis", "diff", "ediff1d", "nanargmax", "sinc", "unwrap"),
     *("geomspace", "logspace", "arange", "bincount", "poly", "matvec", "vecmat", "digitize"),
 }
-"""Functions whose floats depend on the order of sums."""
+"""Functions whose float results depend on the order of sums."""
 FREE_ZEROS = {"clip", "max", "min", "amax", "amin", "sort", "ptp", "nanmax", "nanmin", "median"}
 LEAST_RANK = {"sort": 1, "argsort": 1, "diff": 1, "matrix_transpose": 2, "trace": 2}
 PLAIN: dict[str, Callable[[Draw], str]] = {
@@ -58,7 +58,7 @@ PLAIN: dict[str, Callable[[Draw], str]] = {
     "q": lambda g: g.pick(("0.5", "0", "1", "[0.25, 0.5]")),
     "minlength": lambda g: g.pick(("0", "4")),
 }
-"""What is drawn for parameters of these names."""
+"""Functions that draw the argument for parameters of these names."""
 FIRST = ("a", "x", "m", "A", "arr", "array", "object", "ary", "prototype", "a1", "condition", "v")
 SECOND = ("b", "x2", "a2", "y", "x1", "weights", "xp", "fp")
 SKIPPED = {
@@ -74,14 +74,14 @@ def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
 
 @cache
 def names() -> list[str]:
-    """Return the names of functions that are drawn from."""
+    """Return the names of functions to draw from."""
     ufuncs = {n for n, f in facades().items() if hasattr(f, "nin")}
     lacking = {n for n in facades() if not hasattr(np, n)} - SAID
     return sorted(set(facades()) - ufuncs - set(UNDRAWN) - DRAWN_APART - lacking)
 
 
 SAID = {"cumulative_max", "cumulative_min", "erf", "erfc", "logsumexp", "rsqrt", "top_k"}
-"""Names that NumPy lacks, said in terms of it by the oracle."""
+"""Names that NumPy lacks, implemented by the oracle."""
 CREATING = {"array", "asarray", "asanyarray", "ascontiguousarray", "full"}
 """Functions that NumPy does not dispatch: rewritten source calls ours."""
 JOINING = ("concat", "concatenate", "stack", "vstack", "hstack", "dstack", "column_stack")
@@ -91,7 +91,7 @@ DRAWN_APART = {
     *COPIES,
     *("partition", "argpartition", "ix_", "compress", "extract", "piecewise"),
 }
-"""Functions with a way of their own to be drawn."""
+"""Functions with rules of their own."""
 UNDRAWN = {
     "empty": "nobody wrote what it holds",
     "empty_like": "nobody wrote what it holds",
@@ -130,7 +130,7 @@ def method(g: Draw) -> Call:
 
 
 def method_names() -> list[str]:
-    """Return the names of methods that are drawn as their functions are."""
+    """Return the names of methods that are drawn as the functions of the same name are."""
     complete()
     return [n for n in METHODS if n in names() and n not in IN_PLACE]
 
@@ -139,7 +139,7 @@ IN_PLACE = {
     *("partition", "sort", "put", "argpartition", "compress", "nonzero", "flatten"),
     *("conj", "conjugate"),
 }
-"""Methods that `writing` draws, as they write, or have a way of their own."""
+"""Methods that are drawn by `writing`, or by rules of their own."""
 
 
 def _given(g: Draw, own: str) -> str:

@@ -1,4 +1,4 @@
-"""Arguments of functions that want them of one kind: sets, searches, statistics, signals, cuts."""
+"""Functions with specific arguments: sets, searches, statistics, signals, splits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _row(g: Draw, least: int = 1, dtype: str | None = None) -> str:
 
 
 def _finite(g: Draw, name: str) -> str:
-    """Return an array that has numbers only."""
+    """Return a finite array."""
     g.arrays[name] = np.nan_to_num(g.of(name)) if g.of(name).dtype.kind == "f" else g.of(name)
     return name
 

@@ -71,7 +71,7 @@ def _array(g: Draw, n: int, block: tuple[int, ...]) -> str:
 
 
 def read(g: Draw) -> Call:
-    """Return a read of an index, perhaps of what another gave."""
+    """Return a read by an index, perhaps of the result of another read."""
     a = g.array(g.shape(1))
     text = f"{a}[{index(g, g.of(a).shape)}]"
     return Call(f"r = {text}", g.arrays, "x[...]")
@@ -100,7 +100,7 @@ def write(g: Draw) -> Call:
 
 
 def at(g: Draw) -> Call:
-    """Return an unbuffered change in place."""
+    """Return an unbuffered in-place update."""
     g.tame = True
     a = g.array((g.pick((1, 3, 5)), *g.shape(0, 1)))
     n = g.of(a).shape[0]

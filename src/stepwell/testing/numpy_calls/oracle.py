@@ -1,4 +1,4 @@
-"""What NumPy gives, for names that it lacks what is said in terms of it, and for random numbers."""
+"""NumPy as the oracle, with definitions of names that it lacks, and of random numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SPLIT, FOLD = 1 << 63, 3 << 62
 
 
 class Oracle:
-    """NumPy, with a few names more, and with ``size=`` for results of unknown length."""
+    """NumPy, with a few more names, and with ``size=`` for results of dynamic size."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
@@ -44,19 +44,19 @@ class Oracle:
         )
 
     def cumulative_max(self, x: Any, axis: Any = None) -> Any:
-        """Return running greatest elements."""
+        """Return the cumulative maximum."""
         return self._running(np.maximum, x, axis)
 
     def cumulative_min(self, x: Any, axis: Any = None) -> Any:
-        """Return running least elements."""
+        """Return the cumulative minimum."""
         return self._running(np.minimum, x, axis)
 
     def _running(self, ufunc: Any, x: Any, axis: Any) -> Any:
-        np.cumulative_sum(x, axis=axis)  # takes the same arguments
+        np.cumulative_sum(x, axis=axis)  # to check the arguments, which are the same
         return ufunc.accumulate(x, axis=axis or 0)
 
     def top_k(self, operand: Any, k: int) -> Any:
-        """Return the greatest elements, falling, and their places."""
+        """Return the greatest elements, descending, and their indices."""
         if k > operand.shape[-1]:
             raise ValueError("k is more than there are")
         back = np.argsort(operand[..., ::-1], axis=-1, kind="stable")[..., ::-1]
@@ -64,20 +64,20 @@ class Oracle:
         return np.take_along_axis(operand, places, -1), places.astype(np.int32)
 
     def nonzero(self, a: Any, size: int | None = None, fill_value: Any = 0) -> Any:
-        """Return where elements are not 0."""
+        """Return the indices of nonzero elements."""
         found = np.nonzero(a)
         return found if size is None else tuple(padded(v, size, fill_value) for v in found)
 
     def argwhere(self, a: Any, size: int, fill_value: Any = 0) -> Any:
-        """Return where elements are not 0, in rows."""
+        """Return the indices of nonzero elements, as rows."""
         return np.stack(self.nonzero(a, size, fill_value), axis=1)
 
     def flatnonzero(self, a: Any, size: int, fill_value: Any = 0) -> Any:
-        """Return where elements are not 0 in one row."""
+        """Return the flat indices of nonzero elements."""
         return padded(np.flatnonzero(a), size, fill_value)
 
     def unique(self, ar: Any, *args: Any, size: int, fill_value: Any = None, **more: Any) -> Any:
-        """Return elements that differ; behind them the least, its place, and counts of 0."""
+        """Return unique elements, padded with the least one, its index, and counts of 0."""
         names = ("return_index", "return_inverse", "return_counts")
         asked = {**dict(zip(names, args, strict=False)), **more}
         values, places, back, counts = np.unique(
@@ -94,48 +94,48 @@ class Oracle:
         return found[0] if len(found) == 1 else tuple(found)
 
     def unique_values(self, x: Any, **told: Any) -> Any:
-        """Return elements that differ."""
+        """Return unique elements."""
         return self.unique(x, equal_nan=False, **told)
 
     def unique_counts(self, x: Any, **told: Any) -> Any:
-        """Return elements that differ, and counts."""
+        """Return unique elements, and counts."""
         return self.unique(x, False, False, True, equal_nan=False, **told)
 
     def unique_inverse(self, x: Any, **told: Any) -> Any:
-        """Return elements that differ, and which each is."""
+        """Return unique elements, and the inverse indices."""
         return self.unique(x, False, True, equal_nan=False, **told)
 
     def unique_all(self, x: Any, **told: Any) -> Any:
-        """Return elements that differ, places, inverse and counts."""
+        """Return unique elements, indices, inverse indices and counts."""
         return self.unique(x, True, True, True, equal_nan=False, **told)
 
     def union1d(self, a: Any, b: Any, **told: Any) -> Any:
-        """Return what is in either."""
+        """Return the union."""
         return self.unique(np.concatenate([np.ravel(a), np.ravel(b)]), **told)
 
     def intersect1d(self, a: Any, b: Any, size: int, fill_value: Any = 0) -> Any:
-        """Return what is in both."""
+        """Return the intersection."""
         return padded(np.intersect1d(a, b), size, fill_value)
 
     def setdiff1d(self, a: Any, b: Any, size: int, fill_value: Any = 0) -> Any:
-        """Return what is in the first alone."""
+        """Return the difference."""
         kind = np.result_type(a, b)
         return padded(np.setdiff1d(np.asarray(a, kind), np.asarray(b, kind)), size, fill_value)
 
     def setxor1d(self, a: Any, b: Any, size: int, fill_value: Any = 0) -> Any:
-        """Return what is in one alone."""
+        """Return the symmetric difference."""
         return padded(np.setxor1d(a, b), size, fill_value)
 
     def bincount(
         self, x: Any, weights: Any = None, minlength: int = 0, length: int | None = None
     ) -> Any:
-        """Return how often each number is there."""
+        """Return the count of each number."""
         found = np.bincount(x, weights, minlength)
         return found if length is None else padded(found, length, 0)
 
 
 def padded(row: Any, size: int, fill: Any) -> Any:
-    """Return the first ``size`` elements, ``fill`` behind them."""
+    """Return the first ``size`` elements, padded with ``fill``."""
     found = np.full(size, fill, row.dtype)
     count = min(size, len(row))
     found[:count] = row[:count]
@@ -158,7 +158,7 @@ def threefry(key: Any, counter: int) -> int:
 
 
 class RandomOracle:
-    """`stepwell.random`, as its documentation says."""
+    """`stepwell.random`, as its documentation defines it."""
 
     def _blocks(self, key: Any, shape: Any, start: int = 0) -> Any:
         count = math.prod(np.empty(shape).shape)
@@ -186,7 +186,7 @@ class RandomOracle:
     def uniform(
         self, key: Any, shape: Any = (), dtype: Any = float, minval: Any = 0, maxval: Any = 1
     ) -> Any:
-        """Return numbers of [0, 1): the upper 52 bits, or 24."""
+        """Return numbers in [0, 1): the upper 52 bits, or 24."""
         kind = np.dtype(dtype)
         if kind.itemsize == 8:
             unit = (self._blocks(key, shape) >> np.uint64(12)) * 2.0**-52
@@ -208,7 +208,7 @@ class RandomOracle:
         return np.array(found, dtype).reshape(blocks.shape)
 
     def permutation(self, key: Any, x: Any, axis: int = 0) -> Any:
-        """Return slices in the order of the bits."""
+        """Return slices sorted by random bits."""
         if isinstance(x, int):
             return np.argsort(self._blocks(key, x), kind="stable")
         return np.take(x, np.argsort(self._blocks(key, x.shape[axis]), kind="stable"), axis)

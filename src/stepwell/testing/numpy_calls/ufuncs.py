@@ -14,7 +14,7 @@ NEAR = {
     *("cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "arctan2"),
     *("power", "float_power", "cbrt", "hypot", "logaddexp", "logaddexp2"),
 }
-"""Ufuncs that are within the last places."""
+"""Ufuncs whose results may differ by a few units in the last place."""
 FREE_ZEROS = {"maximum", "minimum", "fmax", "fmin"}
 OPERATORS = {
     "+": "add",
@@ -41,7 +41,7 @@ OPERATORS = {
 
 @cache
 def names() -> list[str]:
-    """Return the names of ufuncs that are drawn from."""
+    """Return the names of ufuncs to draw from."""
     return sorted(n for n, f in facades().items() if hasattr(f, "nin"))
 
 

@@ -1,4 +1,4 @@
-"""What random calls are made of: arrays with awkward numbers, scalars, axes, shapes, indices."""
+"""Parts of random calls: arrays with special numbers, scalars, axes, shapes, indices."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ MOST_ELEMENTS = 400
 
 @dataclass
 class Call:
-    """Lines of Python that leave a result in ``r``, over the module ``m`` and arrays."""
+    """Lines of Python that assign the result to ``r``, using the module ``m`` and arrays."""
 
     text: str
     arrays: dict[str, Any]
-    """What it is called with: arrays, and numbers that are arguments."""
+    """The arguments: arrays, and numbers."""
     name: str
-    """What is called, for counting."""
+    """The name of the function, for statistics."""
     module: str = "np"
     """Whether ``m`` is ``np`` or ``snp``."""
     rounding: str = "exact"
-    """How close floats must be: exact, near (a function's last places), sums."""
+    """The tolerance for floats: exact, near (a few units in the last place), sums."""
     free_zeros: bool = False
     """Whether zeros may have either sign."""
 
@@ -53,19 +53,19 @@ def _spelled(array: Any) -> str:
 
 @dataclass
 class Draw:
-    """Draws what a call is made of."""
+    """Draws the parts of a call."""
 
     random: Random
     arrays: dict[str, Any] = field(default_factory=dict[str, Any])
     tame: bool = False
-    """Whether numbers are small and finite, mostly."""
+    """Whether most numbers are small and finite."""
 
     def pick(self, items: Sequence[T]) -> T:
         """Return one of ``items``."""
         return self.random.choice(items)
 
     def name(self, names: Sequence[str]) -> str:
-        """Return one of ``names``; one more among them changes only the calls that draw it."""
+        """Return one of ``names``; adding a name changes only the calls that draw it."""
         number = self.random.random()
         return max(names, key=lambda name: crc32(f"{number} {name}".encode()))
 
@@ -91,7 +91,7 @@ class Draw:
         return tuple(1 if self.chance(0.2) else n for n in kept)
 
     def numbers(self, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return an array of awkward numbers."""
+        """Return an array of special and other numbers."""
         kind = np.dtype(dtype)
         count = int(np.prod(shape))
         if dtype == "bool":
@@ -150,7 +150,7 @@ class Draw:
         return self.scalar() if self.chance(0.3) else self.array(self.like(shape))
 
     def axis(self, rank: int, none: bool = True, many: bool = False) -> str:
-        """Return an axis of ``rank``, seldom one that is not there."""
+        """Return an axis of ``rank``, rarely one that does not exist."""
         if none and self.chance(0.25):
             return "None"
         if many and rank > 1 and self.chance(0.3):
@@ -161,12 +161,12 @@ class Draw:
         return str(self.random.randrange(-rank, rank))
 
     def keywords(self, **given: Any) -> str:
-        """Return keywords, each left out as often as not; values are drawn when called."""
+        """Return keywords, each left out half of the time; values are drawn when called."""
         parts = [f"{k}={v()}" for k, v in given.items() if self.chance(0.5)]
         return "".join(f", {p}" for p in parts)
 
     def some_dtype(self) -> str:
-        """Return a dtype as it is written."""
+        """Return the text of a dtype."""
         if self.chance(0.2):
             return self.pick(("float", "int", "bool"))
         return f"np.{self.pick([*DTYPES[1:], 'bool_'])}"

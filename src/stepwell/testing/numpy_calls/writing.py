@@ -1,4 +1,4 @@
-"""Random calls of what writes to an array, or gives no array of a size or order that is known."""
+"""Random calls that write to arrays, or whose results have a dynamic size or free order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stepwell.testing.numpy_calls.values import SMALL, Call, Draw
 
 
 def _mask(g: Draw, shape: tuple[int, ...]) -> str:
-    """Return a mask that is known while tracing: others have a number of elements that is not."""
+    """Return a mask that is constant while tracing: others select a dynamic number of elements."""
     flat = [g.chance(0.5) for _ in range(int(np.prod(shape)))]
     return f"np.array({flat}, bool).reshape({shape})"
 
@@ -55,7 +55,7 @@ COPIES: dict[str, Callable[[Draw, str], str]] = {
     ".put": lambda g, a: f"y{_put(g, a).removeprefix('m').replace('(y, ', '(', 1)}",
     "[...]": lambda g, a: f"y[...] = {g.operand(g.of(a).shape)}",
 }
-"""What is called of ``y``, a copy of an array, by the name of the function."""
+"""Calls on ``y``, a copy of an array, by the name of the function."""
 
 
 def on_copy(g: Draw) -> Call:
@@ -71,7 +71,7 @@ def on_copy(g: Draw) -> Call:
 
 
 def parted(g: Draw) -> Call:
-    """Return a partition, in an order that says what all partitions have in common."""
+    """Return a partition, sorted such that all valid partitions are equal."""
     g.tame = True
     shape = (*g.shape(0, 2), g.pick((1, 3, 5)))
     a, k = g.array(shape), g.random.randrange(-shape[-1], shape[-1])
@@ -89,7 +89,7 @@ def parted(g: Draw) -> Call:
 
 
 def sized(g: Draw) -> Call:
-    """Return a call that says how long its result is."""
+    """Return a call that fixes the size of its result."""
     name = g.pick(UNKNOWN_SIZES)
     told = f"size={g.pick((0, 1, 3, 6))}"
     if g.chance(0.4):
@@ -122,11 +122,11 @@ UNKNOWN_SIZES = (
     *("argwhere", "bincount", "flatnonzero", "intersect1d", "nonzero", "setdiff1d", "setxor1d"),
     *("union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
 )
-"""Functions whose results have a size that only the run knows."""
+"""Functions whose results have a dynamic size."""
 
 
 def known_places(g: Draw) -> Call:
-    """Return a call that picks by masks and lists known while tracing."""
+    """Return a call that selects by masks and lists that are constant while tracing."""
     g.tame = True
     a = g.array((3, 4))
     i, j = ([g.random.randrange(n) for _ in range(g.pick((1, 2)))] for n in (3, 4))
@@ -163,7 +163,7 @@ def into(g: Draw) -> Call:
 
 
 def drawn(g: Draw) -> Call:
-    """Return random numbers, which documentation defines."""
+    """Return a call for random numbers, whose values the documentation defines."""
     key = f"np.array([{g.random.getrandbits(32)}, {g.random.getrandbits(32)}], np.uint32)"
     shape = g.pick(("()", "3", "(2, 3)", "(0,)"))
     name, given = g.pick(

@@ -1,4 +1,4 @@
-"""Test rows of ops: a program of one op, the dtypes and sizes to run it for, how close it must be.
+"""Test rows of ops: a program of one op, the dtypes and sizes to run it with, and the tolerance.
 
 `check_row` runs one on every floor and on targets; `row`, `values`, `run` and `together` are its
 parts.

@@ -1,4 +1,4 @@
-"""One row on everything: the interpreter on every floor, and compiled for targets."""
+"""Run one row everywhere: in the interpreter on every floor, and compiled for targets."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from stepwell.testing.op_rows.together import Together
 def check_row(row: Row, targets: Sequence[str] = ("c",), floors: bool = True) -> None:
     """Compare a row with its op's reference, for each of its dtypes and sizes.
 
-    targets : what to compile for; results must agree as closely as the row says, arguments stay as
-        they were, and every element of a result is written
+    targets : what to compile for; results must agree within the row's tolerance, arguments must
+        be unchanged, and every element of a result must be written
     floors : whether to interpret the program after each stage as well
 
     raises AssertionError : a result differs
     """
     for dtype in row.dtypes:
-        if floors and "index" not in row.arguments.values():  # only arrays come down to buffers
+        if floors and "index" not in row.arguments.values():  # buffers have no index arguments
             _check_floors(row, dtype)
         together = Together.of([(row, dtype)])
         for target in targets:

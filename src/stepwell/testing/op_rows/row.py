@@ -1,4 +1,4 @@
-"""What a test row is, how it becomes a program with inputs, and how results are compared."""
+"""A test row, its program and inputs, and the comparison of results."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ class Row:
     """For each run the size of every distinct `?`, in the order of axes: `?` number k of each
     argument is the k-th of them."""
     values: Values | Mapping[str, Values] = anything
-    """How arguments are drawn, for all or by name."""
+    """How arguments are drawn: one function for all, or by name."""
     ulps: float = 0
-    """How many units in the last place a float may differ by."""
+    """The allowed difference of a float, in units in the last place."""
     absolute: float = 0
-    """A difference that does not matter, whatever the units."""
+    """A difference that is always allowed."""
     resources: Mapping[str, Array] = field(default_factory=dict[str, Array])
     note: str = ""
-    """What the row is about, where an op has several."""
+    """The aspect that the row tests, if an op has several rows."""
 
     @property
     def name(self) -> str:
-        """What a test of the row is called."""
+        """The name of a test of the row."""
         return f"{self.op}-{self.note}" if self.note else self.op
 
     def module(self, dtype: str) -> str:
@@ -74,7 +74,7 @@ class Row:
         return text.replace("{e}", dtype)
 
     def cases(self, dtypes: Sequence[str] | None = None) -> Iterator[Case]:
-        """Return the row's runs; the numbers drawn are always the same."""
+        """Yield the row's runs; the random numbers are always the same."""
         for dtype in self.dtypes if dtypes is None else dtypes:
             module = self.module(dtype)
             for sizes in self.sizes:
@@ -111,7 +111,7 @@ class Case:
         return "-".join(part for part in (self.row.name, self.dtype, sizes) if part)
 
     def check(self, got: Sequence[Any], want: Sequence[Any]) -> None:
-        """Fail unless the results agree as closely as the row asks."""
+        """Fail unless the results agree within the row's tolerance."""
         assert len(got) == len(want)
         for g, w in zip(got, want, strict=True):
             self._check(np.asarray(g), np.asarray(w))

@@ -1,4 +1,4 @@
-"""Runs a test row's program in the reference interpreter, on any floor."""
+"""Run a test row's program in the reference interpreter, on any floor."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ assert upstream, "imported for its rules"
 
 
 def context() -> Context:
-    """Return a context that knows every dialect, those of packages among them."""
+    """Return a context with every dialect, including those of packages."""
     return _context(named())
 
 
@@ -41,20 +41,20 @@ def parsed(text: str) -> ModuleOp:
 
 
 def reference(case: Case) -> tuple[Array, ...]:
-    """Return what the row's program means."""
+    """Return the reference results of the row's program."""
     return Interpreter(_program(case.module), case.row.resources).call("main", case.arguments)
 
 
 @lru_cache(maxsize=64)
 def _program(text: str) -> ModuleOp:
-    """Return the module of a text, the same one for the cases of a row; nobody may change it."""
+    """Return the module of a text, shared by the cases of a row, which must not change it."""
     return parsed(text)
 
 
 def after(case: Case, *passes: Callable[[ModuleOp], None]) -> tuple[Array, ...]:
-    """Return what the row's program computes once ``passes`` have rewritten it.
+    """Return the results of the row's program after ``passes`` have rewritten it.
 
-    Where integers have become signless, arguments and results are taken as the bits they are.
+    Where integers have become signless, arguments and results are passed as their bits.
     """
     module = parsed(case.module)
     for each in passes:
@@ -68,7 +68,7 @@ def after(case: Case, *passes: Callable[[ModuleOp], None]) -> tuple[Array, ...]:
 
 
 def resources(function: FuncOp, found: Mapping[str, Array]) -> Sequence[Array]:
-    """Return the arguments that have become of resources."""
+    """Return the arguments that resources have become."""
     attributes = function.arg_attrs or ArrayAttr([])
     keys = [a.data["nd.resource"] for a in attributes if "nd.resource" in a.data]
     return [found[key.data] for key in keys if isinstance(key, StringAttr)]
@@ -84,6 +84,6 @@ def _result_dtypes(case: Case) -> list[np.dtype[Any]]:
 
 
 def as_declared(result: Any, wanted: np.dtype[Any]) -> Array:
-    """Return a result of a lower floor, where integers are signless, as it was declared."""
+    """Return a result of a lower floor, where integers are signless, in its declared dtype."""
     array = np.asarray(result)
     return array.view(wanted) if wanted.kind == "u" and array.dtype.kind == "i" else array

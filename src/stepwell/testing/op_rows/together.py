@@ -1,4 +1,4 @@
-"""Many rows as one program: compiled at once, each row's results taken apart again."""
+"""Many rows as one program: compiled at once, the results split by row."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Member:
         return [t.replace("{e}", self.dtype) for t in types]
 
     def function(self) -> str:
-        """Return the row as a function of its own name."""
+        """Return the row as a function with its own name."""
         text = self.row.module(self.dtype).replace("@main", f"@row{self.number}")
         return text.replace("func.func", "func.func private")
 
     def name(self, argument: str) -> str:
-        """Return what the whole program calls an argument of the row."""
+        """Return the name in the whole program of an argument of the row."""
         return f"r{self.number}_{argument}"
 
     def call(self) -> str:
@@ -54,7 +54,7 @@ class Member:
         names: list[str] = []
         for name, type in self.arguments.items():
             given = f"%{self.name(name)}"
-            if type == "index":  # an entry takes only tensors: the size comes as that of one
+            if type == "index":  # an entry takes only tensors: pass the size of a tensor's axis
                 lines.append(f"{given}_n = nd.dim {given} {{axis = 0}} : tensor<?xi8>")
                 given += "_n"
             names.append(given)
@@ -65,11 +65,11 @@ class Member:
 
     @property
     def result_names(self) -> list[str]:
-        """What the whole program calls the results."""
+        """The names of the results in the whole program."""
         return [f"%r{self.number}_y{i}" for i in range(len(self.results))]
 
     def given(self, case: Case) -> Iterator[tuple[str, Array]]:
-        """Return a case's arguments as a program takes them, by name."""
+        """Yield a case's arguments in the program's format, by name."""
         for (name, type), value in zip(self.arguments.items(), case.arguments, strict=True):
             if type == "index":
                 yield self.name(name), np.zeros(int(value), np.int8)
@@ -142,17 +142,17 @@ def element(type: str) -> str:
 
 
 def outside(value: Array, type: str) -> Array:
-    """Return an array of the reference as programs take it: bf16 as a type of its own."""
+    """Return an array of the reference in the format of programs: bf16 as a dtype of its own."""
     return np.asarray(value).astype(numpy_dtype(element(type)))
 
 
 def inside(value: Array, type: str) -> Array:
-    """Return a program's result as the reference has it."""
+    """Return a program's result in the format of the reference."""
     return value.astype(DTYPES[element(type)].numpy) if element(type) == "bf16" else value
 
 
 def garbage(shape: Sequence[int], type: str) -> Array:
-    """Return an array full of bytes that show when nobody writes them."""
+    """Return an array full of bytes that reveal elements which are not written."""
     made = np.empty(shape, numpy_dtype(element(type)))
     if element(type) == "i1":
         made[...] = True

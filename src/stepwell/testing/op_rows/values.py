@@ -1,4 +1,4 @@
-"""How the arguments of test rows are drawn."""
+"""Draw the arguments of test rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LIMITS = {
 
 
 def boundary(dtype: DType) -> Array:
-    """Return the values at which ops of a dtype go wrong: zeros, limits, infinities, NaN."""
+    """Return the values at which ops of a dtype fail: zeros, limits, infinities, NaN."""
     if dtype.kind == "bool":
         return np.array([False, True])
     if dtype.kind == "float":
@@ -35,7 +35,7 @@ def boundary(dtype: DType) -> Array:
 
 
 def anything(random: np.random.Generator, dtype: DType, shape: Shape) -> Array:
-    """Draw half from the boundary values, half at random over the whole range."""
+    """Draw half of the values from the boundary values, half from the whole range."""
     return np.where(
         random.random(shape) < 0.5,
         random.choice(boundary(dtype), shape),
@@ -44,7 +44,7 @@ def anything(random: np.random.Generator, dtype: DType, shape: Shape) -> Array:
 
 
 def spread(random: np.random.Generator, dtype: DType, shape: Shape) -> Array:
-    """Draw finite values of all magnitudes; integers of all values."""
+    """Draw finite floats of all magnitudes; integers of the whole range."""
     if dtype.kind == "bool":
         return random.random(shape) < 0.5
     if dtype.kind == "float":
@@ -55,7 +55,7 @@ def spread(random: np.random.Generator, dtype: DType, shape: Shape) -> Array:
 
 
 def small(random: np.random.Generator, dtype: DType, shape: Shape) -> Array:
-    """Draw values in [-4, 4], or [0, 8] where there is no sign: sums of them stay well scaled."""
+    """Draw values in [-4, 4], or [0, 8] if unsigned: sums of them stay well scaled."""
     if dtype.kind == "bool":
         return random.random(shape) < 0.5
     if dtype.kind == "float":

@@ -1,9 +1,9 @@
 """Random well-typed programs of `nd`, drawn by hypothesis so that a failing one is shrunk.
 
-`strategy.programs()` is the strategy. A program is text, with the sizes its `?` may have;
-`checking` runs one on every floor and compiled. Floats are whole numbers as long as their
-magnitude is known to stay exact, so that most results must agree bit by bit whatever the order of
-a sum; once a value is inexact it feeds only ops that do not magnify a difference.
+`strategy.programs()` is the strategy. A program is text, with possible values of its `?`;
+`checking` runs one on every floor and compiled. Floats are integers as long as their magnitude is
+known to stay exact, so that most results must be bit-identical in any order of summation; an
+inexact value is only an operand of ops that do not magnify a difference.
 """
 
 from stepwell.testing.needs import need

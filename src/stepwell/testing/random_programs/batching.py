@@ -1,4 +1,4 @@
-"""Batch a random program; every example must give what the program gives for it alone."""
+"""Batch a random program; each example must give the result of the program on it alone."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from stepwell.testing.random_programs.checking import SIZES, compare
 from stepwell.testing.random_programs.program import Program
 
 EXAMPLES = 2
-"""How many examples there are."""
+"""The number of examples."""
 
 
 def check_batched(p: Program) -> None:
-    """Compare a batch, along axes that are drawn, with the program on each example."""
+    """Compare a batch, along random axes, with the program on each example."""
     axes = [p.number(-1, len(a.shape)) for a in p.arguments]
     if all(axis == -1 for axis in axes):
         axes[0] = 0

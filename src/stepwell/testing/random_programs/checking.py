@@ -19,24 +19,24 @@ from stepwell.testing.op_rows.run import context, parsed
 from stepwell.testing.random_programs.program import Array, Program, Value
 
 FUEL = 30_000
-"""Ops that one run on a lower floor may evaluate; a longer one is left to the compiled program."""
+"""Ops that one run on a lower floor may evaluate; longer programs are only run compiled."""
 TOLERANCE = {"f64": 1e-9, "f32": 2e-4, "f16": 2e-2, "bf16": 0.15}
-"""What inexact numbers may differ by, against the largest of the result."""
+"""The allowed difference of inexact numbers, relative to the result's largest."""
 SIZES = (2, 5, 1, 0, 9)
-"""What the unknown sizes are on the floors that are interpreted."""
+"""The dynamic sizes on the floors that are interpreted."""
 LONGER = (33, 1, 17, 70)
-"""And compiled."""
+"""The dynamic sizes of compiled programs."""
 
 Trial = tuple[list[Array], tuple[Array, ...]]
 
 
 def passes() -> Iterator[Step]:
-    """Yield every pass down to loops."""
+    """Yield every pass down to the floor of loops."""
     yield from parse(through("loops"), registry().passes)
 
 
 def _trials(p: Program, module: ModuleOp, lengths: Sequence[int], count: int) -> list[Trial]:
-    """Return arguments and what the program makes of them on `nd`."""
+    """Return arguments, with the results of the program on `nd`."""
     made: list[Trial] = []
     for run in range(count if p.unknown else 2):
         sizes = {n: lengths[(run + i) % len(lengths)] for i, n in enumerate(p.unknown)}
@@ -46,7 +46,7 @@ def _trials(p: Program, module: ModuleOp, lengths: Sequence[int], count: int) ->
 
 
 def check_floors(p: Program, count: int = 3) -> None:
-    """Compare after every pass."""
+    """Compare results after every pass."""
     module = parsed(p.text)
     trials = _trials(p, module, SIZES, count)
     ctx = context()
@@ -62,7 +62,7 @@ def check_floors(p: Program, count: int = 3) -> None:
 
 
 def check_compiled(p: Program, target: str = "c", machine: str = "") -> None:
-    """Compare what the compiled program returns, and that it leaves its arguments alone."""
+    """Compare results of the compiled program, and check that its arguments are unchanged."""
     module = parsed(p.text)
     trials = _trials(p, module, SIZES, len(SIZES)) + _trials(p, module, LONGER, 3)
     program = sw.compile(p.text, target=target, machine=machine)
@@ -81,7 +81,7 @@ def _outside(argument: Value, x: Array) -> Array:
 
 
 def compare(p: Program, got: Sequence[Array], wanted: Sequence[Array], what: str) -> None:
-    """Fail unless results are those wanted, as exactly as is known of each."""
+    """Fail unless results are equal to those wanted, as exactly as each is known."""
     assert len(got) == len(wanted), what
     for value, have, want in zip(p.results, got, wanted, strict=True):
         have, want = np.asarray(have), np.asarray(want)

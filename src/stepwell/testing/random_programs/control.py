@@ -9,11 +9,11 @@ from stepwell.testing.random_programs.pointwise import unary
 from stepwell.testing.random_programs.program import Program, Value
 
 Steps = Callable[[Program, int], None]
-"""Writes so many random ops."""
+"""Writes a given number of random ops."""
 
 
 def choice(p: Program, x: Value, steps: Steps) -> Value:
-    """One of two bodies, by a truth value."""
+    """Add a branch between two bodies."""
     truth = p.some(lambda v: v.dtype == "i1" and not v.shape) or p.argument((), "i1")
     name, sides = p.fresh(), list[list[str]]()
     bounds: list[float | None] = []
@@ -36,7 +36,7 @@ def choice(p: Program, x: Value, steps: Steps) -> Value:
 
 
 def _of_size(p: Program, x: Value) -> Value:
-    """Return something of the type of ``x``; of its size provably, where that is unknown."""
+    """Return a value of the type of ``x``, of provably the same size if that is dynamic."""
     if all(isinstance(n, int) for n in x.shape):
         return p.like(x)
     return unary(p, x) if p.chance() else x
@@ -49,15 +49,15 @@ def _made(p: Program, *values: Value) -> Value:
 
 
 def _body(p: Program, carried: Value, steps: Steps) -> Value:
-    """Write a body that ends in a new value for what is carried."""
+    """Write a body that yields a new value for the carried one."""
     p.values.append(carried)
     steps(p, p.number(0, 2))
     return _of_size(p, carried)
 
 
 def loop(p: Program, x: Value, steps: Steps) -> Value:
-    """A few rounds of a while."""
-    if x.floats:  # what goes round is inexact
+    """Add a while loop of a few iterations."""
+    if x.floats:  # carried values are inexact
         x = p.like(x)
     rounds, zero, one = (p.op(f"nd.full {n}", (), "i32") for n in (p.number(0, 3), 0, 1))
     count, name = p.fresh(), p.fresh()
@@ -79,7 +79,7 @@ def loop(p: Program, x: Value, steps: Steps) -> Value:
 
 
 def scan(p: Program, x: Value, steps: Steps) -> Value:
-    """Along the first axis of ``x``, carrying something, stacking something."""
+    """Add a scan along the first axis of ``x``, with a carried and a stacked value."""
     if not x.shape or not all(isinstance(n, int) for n in x.shape[1:]):
         return unary(p, x)
     part = replace(x, name=p.fresh(), shape=x.shape[1:])

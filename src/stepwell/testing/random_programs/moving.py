@@ -1,4 +1,4 @@
-"""Ops that move elements: views, parts, padding, gathers and scatters."""
+"""Ops that move elements: views, slices, padding, gathers and scatters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _set(shape: Sequence[Size], axis: int, size: Size) -> tuple[Size, ...]:
 
 
 def transpose(p: Program, x: Value) -> Value:
-    """Axes in another order."""
+    """Add a transpose."""
     if len(x.shape) < 2:
         return unary(p, x)
     axes = list(range(len(x.shape)))
@@ -35,14 +35,14 @@ def _move(p: Program, text: str, x: Value, shape: Sequence[Size]) -> Value:
 
 
 def reverse(p: Program, x: Value) -> Value:
-    """The other way round along an axis."""
+    """Add a reversal along an axis."""
     if not x.shape:
         return unary(p, x)
     return _move(p, f"reverse %{x.name} {{axes = [{_axis(p, x)}]}}", x, x.shape)
 
 
 def slice(p: Program, x: Value) -> Value:
-    """A part of one axis."""
+    """Add a slice of one axis."""
     if not x.shape:
         return unary(p, x)
     axis, size = _axis(p, x), 0
@@ -60,7 +60,7 @@ def slice(p: Program, x: Value) -> Value:
 
 
 def broadcast(p: Program, x: Value) -> Value:
-    """A new axis, of a known size or that of another value."""
+    """Add a broadcast along a new axis, of a static size or that of another value."""
     if len(x.shape) > 2:
         return reduce_first(p, x)
     at = p.number(0, len(x.shape))
@@ -73,14 +73,14 @@ def broadcast(p: Program, x: Value) -> Value:
 
 
 def reduce_first(p: Program, x: Value) -> Value:
-    """The largest along the first axis, to keep the rank small."""
+    """Add a maximum along the first axis, to keep the rank small."""
     name = "or" if x.dtype == "i1" else "max"
     shape = x.shape[1:]
     return _move(p, f"reduce_{name} %{x.name} {{axes = [0]}}", x, shape)
 
 
 def reshape(p: Program, x: Value) -> Value:
-    """A unit axis more, two axes merged, or one split."""
+    """Add a reshape: a new unit axis, two axes merged, or one split."""
     shape = list(x.shape)
     if len(shape) >= 2 and p.chance():
         a = p.number(0, len(shape) - 2)
@@ -103,7 +103,7 @@ def reshape(p: Program, x: Value) -> Value:
 
 
 def _flatten(p: Program, x: Value, a: int) -> Value:
-    """Merge two axes, one of which is unknown."""
+    """Merge two axes, one of which is dynamic."""
     if not p.told(x.shape):
         return unary(p, x)
     one, two = p.size(x.shape[a]), p.size(x.shape[a + 1])
@@ -117,7 +117,7 @@ def _flatten(p: Program, x: Value, a: int) -> Value:
 
 
 def _sized(p: Program, x: Value, shape: Sequence[Size]) -> Value:
-    """Reshape, the unknown sizes being those of ``x``."""
+    """Reshape ``x`` with its own dynamic sizes."""
     if not p.told(x.shape):
         return unary(p, x)
     sizes = p.sizes(shape) if reshape_unknown(_shape(x.shape), _shape(shape)) else ""
@@ -129,7 +129,7 @@ def _shape(shape: Sequence[Size]) -> Shape:
 
 
 def pad(p: Program, x: Value) -> Value:
-    """More elements around and between."""
+    """Add a padding, around and between elements."""
     if not x.shape or x.dtype == "i1":
         return unary(p, x)
     number = p.pick(("0", "2"))
@@ -156,7 +156,7 @@ def pad(p: Program, x: Value) -> Value:
 
 
 def concat(p: Program, x: Value) -> Value:
-    """Two tensors that differ only along one axis."""
+    """Add a concatenation of two tensors that differ only along one axis."""
     if not x.shape:
         return unary(p, x)
     axis = _axis(p, x)
@@ -182,13 +182,13 @@ def concat(p: Program, x: Value) -> Value:
 
 
 def _indices(p: Program, shape: Sequence[Size]) -> Value:
-    """Some integers, as they come: ops bring them into range."""
+    """Return some integers, also out of range, as ops clamp them."""
     found = p.some(lambda v: v.shape == tuple(shape) and v.dtype in ("i32", "i64", "ui8"))
     return found if found is not None else p.argument(shape, p.pick(("i32", "ui8", "i64")))
 
 
 def gather(p: Program, x: Value) -> Value:
-    """Rows by number; where there may be none, a dynamic slice."""
+    """Add a gather of rows; a dynamic slice if there may be no rows."""
     known = [a for a, n in enumerate(x.shape) if isinstance(n, int) and n > 0]
     if not known:
         return unary(p, x)
@@ -205,7 +205,7 @@ def gather(p: Program, x: Value) -> Value:
 
 
 def scatter(p: Program, x: Value) -> Value:
-    """Rows set, added to or compared, some more than once."""
+    """Add a scatter that sets, adds or compares rows, some more than once."""
     if not x.shape or not p.plain(x.shape):
         return unary(p, x)
     axis = _axis(p, x)
@@ -227,7 +227,7 @@ def scatter(p: Program, x: Value) -> Value:
 
 
 def dynamic_slice(p: Program, x: Value) -> Value:
-    """A block at a place known only when it runs, taken or overwritten."""
+    """Add a slice or its update at a dynamic start."""
     known = [a for a, n in enumerate(x.shape) if isinstance(n, int) and n >= 2]
     if not known or not p.plain(x.shape):
         return unary(p, x)

@@ -1,4 +1,4 @@
-"""Ops that work element by element, and ops that make tensors."""
+"""Elementwise ops, and ops that create tensors."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from stepwell.testing.random_programs.program import EXACT, FLOATS, INTEGERS, Pr
 
 _BITS = {"i1": 0, "i8": 8, "ui8": 8, "i16": 16, "ui16": 16}
 GENTLE = 16.0
-"""Numbers no larger may go into functions that grow quickly."""
+"""The largest operand of functions that grow quickly."""
 
 
 def unary(p: Program, x: Value) -> Value:
-    """An op that is exact on whole numbers."""
+    """Add an op that is exact on integers."""
     same = (x.shape, x.dtype)
     if x.dtype == "i1":
         return p.op(f"nd.not %{x.name}", *same)
@@ -25,7 +25,7 @@ def unary(p: Program, x: Value) -> Value:
 
 
 def transcendental(p: Program, x: Value) -> Value:
-    """A function of small whole numbers."""
+    """Add a function of small integers."""
     if not x.floats or x.bound is None or x.bound > GENTLE:
         return unary(p, x)
     names = ("exp", "tanh", "sigmoid", "gelu", "silu", "softplus", "erf", "sin", "cos", "atan")
@@ -33,7 +33,7 @@ def transcendental(p: Program, x: Value) -> Value:
 
 
 def root(p: Program, x: Value) -> Value:
-    """A function of numbers that are not negative."""
+    """Add a function of non-negative numbers."""
     if not x.floats or x.bound is None:
         return unary(p, x)
     positive = p.op(f"nd.abs %{x.name}", x.shape, x.dtype, x.bound)
@@ -47,7 +47,7 @@ def root(p: Program, x: Value) -> Value:
 
 
 def binary(p: Program, x: Value) -> Value:
-    """An op of two tensors of one type."""
+    """Add an op of two tensors of one type."""
     y = p.like(x)
     if x.dtype == "i1":
         names: tuple[str, ...] = ("and", "or", "xor")
@@ -69,7 +69,7 @@ def _bound(name: str, x: Value, y: Value) -> float | None:
 
 
 def compare(p: Program, x: Value) -> Value:
-    """A comparison, or a test of one float."""
+    """Add a comparison, or a test of one float."""
     if not x.exact:
         return unary(p, x)
     arrow = f"{x.type} -> {Value('', x.shape, 'i1').type}"
@@ -82,7 +82,7 @@ def compare(p: Program, x: Value) -> Value:
 
 
 def select(p: Program, x: Value) -> Value:
-    """A choice between two tensors by a third."""
+    """Add a selection between two tensors by a third."""
     y = p.like(x)
     where = p.some(lambda v: v.dtype == "i1" and v.shape == x.shape)
     if where is None:
@@ -95,7 +95,7 @@ def select(p: Program, x: Value) -> Value:
 
 
 def cast(p: Program, x: Value) -> Value:
-    """A cast; only what is exact becomes an integer."""
+    """Add a cast; only exact values are cast to integers."""
     to = p.pick((*FLOATS, *(INTEGERS if x.exact else ()), *(("i1",) if x.exact else ())))
     bound = x.bound if x.floats else 2.0 ** _BITS.get(x.dtype, 64)
     if bound is not None and to in FLOATS and bound > EXACT[to]:
@@ -105,7 +105,7 @@ def cast(p: Program, x: Value) -> Value:
 
 
 def clamp(p: Program, x: Value) -> Value:
-    """Keep between two others; also a fused multiply and add."""
+    """Add a clamp between two other values, or a fused multiply-add."""
     y, z = p.like(x), p.like(x)
     if x.dtype == "i1":
         return binary(p, x)
@@ -120,7 +120,7 @@ def clamp(p: Program, x: Value) -> Value:
 
 
 def full(p: Program, x: Value) -> Value:
-    """A constant of the type of ``x``, all the same or counting along an axis."""
+    """Add a tensor of the type of ``x``: a splat, or iota along an axis."""
     if not p.told(x.shape) or x.dtype == "i1":
         return unary(p, x)
     if x.shape and p.chance():
@@ -133,7 +133,7 @@ def full(p: Program, x: Value) -> Value:
 
 
 def constant(p: Program, x: Value) -> Value:
-    """A table of numbers, of the shape of ``x`` where that is known."""
+    """Add a constant table, of the shape of ``x`` if that is static."""
     if not all(isinstance(n, int) for n in x.shape) or x.dtype == "i1":
         return full(p, x)
     suffix = ".0" if x.floats else ""

@@ -1,4 +1,4 @@
-"""A program while it is being written: values with types, statements, what is known of each."""
+"""A program under construction: typed values, statements, and facts about each value."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from stepwell.core.dtypes import DTYPES
 
 Array: TypeAlias = "NDArray[Any]"
 Size: TypeAlias = "int | str"
-"""A known size, or the name of an unknown one: axes of one name have equal sizes."""
+"""A static size, or the name of a dynamic one: axes with the same name have equal sizes."""
 T = TypeVar("T")
 
 FLOATS = ("f32", "f64", "f16", "bf16")
 INTEGERS = ("i32", "ui8", "i8", "i64", "ui32", "i16")
 EXACT = {"f64": 2.0**50, "f32": 2.0**22, "f16": 2.0**10, "bf16": 2.0**7}
-"""Whole numbers up to here stay exact, sums of a few of them too."""
+"""The largest integers that stay exact, also in sums of a few of them."""
 LARGEST = 70
-"""No axis of an argument is longer."""
+"""The largest axis of an argument."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Value:
     shape: tuple[Size, ...]
     dtype: str
     bound: float | None = None
-    """Of floats that are whole numbers (or NaN, or infinite): none is larger."""
+    """For floats that are integers (or NaN, or infinite): a bound on their magnitude."""
 
     @property
     def type(self) -> str:
@@ -43,31 +43,31 @@ class Value:
 
     @property
     def floats(self) -> bool:
-        """Whether these are floats."""
+        """Whether the elements are floats."""
         return self.dtype in FLOATS
 
     @property
     def exact(self) -> bool:
-        """Whether every floor must compute these very bits."""
+        """Whether every floor must compute exactly these bits."""
         return not self.floats or self.bound is not None
 
 
 def tensor(shape: Sequence[Size], dtype: str) -> str:
-    """Spell a tensor type."""
+    """Return the text of a tensor type."""
     axes = "".join(f"{n}x" if isinstance(n, int) else "?x" for n in shape)
     return f"tensor<{axes}{dtype}>"
 
 
 @dataclass
 class Program:
-    """Text of a function, written one random op at a time."""
+    """The text of a function, written one random op at a time."""
 
     draw: Callable[[st.SearchStrategy[Any]], Any]
     arguments: list[Value] = field(default_factory=list[Value])
     lines: list[str] = field(default_factory=list[str])
     values: list[Value] = field(default_factory=list[Value])
     known: dict[str, tuple[Value, int]] = field(default_factory=dict[str, tuple[Value, int]])
-    """For each unknown size the value and axis that have it."""
+    """Maps each dynamic size to a value and axis that have it."""
     results: list[Value] = field(default_factory=list[Value])
     depth: int = 1
     count: int = 0
@@ -75,24 +75,24 @@ class Program:
     # drawing
 
     def pick(self, what: Sequence[T]) -> T:
-        """Draw one; the first is the simplest."""
+        """Draw an item; the first is the simplest."""
         return what[0] if len(what) == 1 else what[self.number(0, len(what) - 1)]
 
     def number(self, low: int, high: int) -> int:
-        """Draw a whole number; ``low`` is the simplest."""
+        """Draw an integer; ``low`` is the simplest."""
         return self.draw(st.integers(low, high))
 
     def chance(self) -> bool:
-        """Draw a truth value."""
+        """Draw a boolean."""
         return self.draw(st.booleans())
 
     def some(self, fits: Callable[[Value], bool]) -> Value | None:
-        """Draw a value that fits, the latest being the simplest; None where there is none."""
+        """Draw a value that fits, the latest being the simplest; None if there is none."""
         found = [v for v in reversed(self.values) if fits(v)]
         return self.pick(found) if found else None
 
     def like(self, x: Value, exact: bool = False) -> Value:
-        """Draw a value of the type of ``x``, which may be itself; an argument where all differ."""
+        """Draw a value of the type of ``x``, possibly itself; or a new argument."""
         found = self.some(
             lambda v: v.shape == x.shape and v.dtype == x.dtype and (v.exact or not exact)
         )
@@ -112,7 +112,7 @@ class Program:
         self.lines.append("  " * self.depth + text)
 
     def argument(self, shape: Sequence[Size], dtype: str) -> Value:
-        """Return a new argument of the function; its numbers are small and whole."""
+        """Return a new argument of the function; its numbers are small integers."""
         bound = 3.0 if dtype in FLOATS else None
         made = Value(self.fresh("a"), tuple(shape), dtype, bound)
         self.arguments.append(made)
@@ -128,7 +128,7 @@ class Program:
         bound: float | None = None,
         types: str | None = None,
     ) -> Value:
-        """Write ``%v = text : types`` and return the value; types are the result's unless told."""
+        """Write ``%v = text : types`` and return the value; ``types`` defaults to the result's."""
         keep = bound is not None and dtype in FLOATS and bound <= EXACT[dtype]
         made = Value(self.fresh(), tuple(shape), dtype, bound if keep else None)
         self.line(f"%{made.name} = {text} : {made.type if types is None else types}")
@@ -142,7 +142,7 @@ class Program:
                 self.known.setdefault(size, (value, axis))
 
     def size(self, size: Size) -> str:
-        """Return the name of an index that is ``size``."""
+        """Return the name of an index that equals ``size``."""
         name = self.fresh("n")
         if isinstance(size, int):
             self.line(f"%{name} = arith.constant {size} : index")
@@ -152,16 +152,16 @@ class Program:
         return f"%{name}"
 
     def sizes(self, shape: Sequence[Size]) -> str:
-        """Return ``, sizes(...)`` for the unknown of ``shape``, or nothing."""
+        """Return ``, sizes(...)`` for the dynamic sizes of ``shape``, or ""."""
         unknown = [self.size(n) for n in shape if isinstance(n, str)]
         return f", sizes({', '.join(unknown)})" if unknown else ""
 
     def told(self, shape: Sequence[Size]) -> bool:
-        """Whether every unknown size of ``shape`` can be asked of a value in sight."""
+        """Whether every dynamic size of ``shape`` is that of a visible value."""
         return all(isinstance(n, int) or n in self.known for n in shape)
 
     def plain(self, shape: Sequence[Size]) -> bool:
-        """Whether an argument can have this shape: unknown sizes only those of arguments."""
+        """Whether an argument can have this shape: its dynamic sizes are those of arguments."""
         return _told(shape)
 
     def lengths(self) -> list[Size]:
@@ -170,7 +170,7 @@ class Program:
 
     @contextmanager
     def region(self) -> Generator[None]:
-        """Write what is inside one level deeper; its values are gone afterwards."""
+        """Write the lines inside one level deeper; their values are out of scope afterwards."""
         before = list(self.values)
         self.depth += 1
         yield
@@ -194,21 +194,21 @@ class Program:
 
     @property
     def unknown(self) -> list[str]:
-        """The unknown sizes of the arguments."""
+        """The dynamic sizes of the arguments."""
         return list(dict.fromkeys(n for a in self.arguments for n in a.shape if isinstance(n, str)))
 
     def inputs(self, sizes: dict[str, int], seed: int) -> list[Array]:
-        """Return arguments: small whole numbers, in every other run NaN and infinities."""
+        """Return arguments: small integers, in every other run with NaN and infinities."""
         random = np.random.default_rng(seed)
         return [_draw(random, a, sizes, seed % 2 == 1) for a in self.arguments]
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """Have hypothesis print the text of a failing program."""
+        """Make hypothesis print the text of a failing program."""
         printer.text(f"\n{self.text}")
 
 
 def _told(shape: Sequence[Size]) -> bool:
-    """Whether an argument can have this shape: unknown sizes only those of arguments."""
+    """Whether an argument can have this shape: its dynamic sizes are those of arguments."""
     return all(isinstance(n, int) or not n.startswith("d") for n in shape)
 
 

@@ -1,4 +1,4 @@
-"""Reductions, running and windowed ones, contractions, and composites of them."""
+"""Reductions, cumulative and windowed ones, contractions, and composites of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _without(x: Value, axes: list[int]) -> tuple[Size, ...]:
 
 
 def _count(x: Value, axes: list[int]) -> float:
-    """Return the most elements there can be along ``axes``."""
+    """Return the largest possible number of elements along ``axes``."""
     total = 1.0
     for axis in axes:
         size = x.shape[axis]
@@ -24,7 +24,7 @@ def _count(x: Value, axes: list[int]) -> float:
 
 
 def reduce(p: Program, x: Value) -> Value:
-    """Over one axis or all."""
+    """Add a reduction over one axis or all."""
     if not x.shape:
         return unary(p, x)
     axes = [p.number(0, len(x.shape) - 1)] if p.chance() else list(range(len(x.shape)))
@@ -43,7 +43,7 @@ def reduce(p: Program, x: Value) -> Value:
 
 
 def argmax(p: Program, x: Value) -> Value:
-    """The place of the largest or smallest, along an axis that is never empty."""
+    """Add an argmax or argmin, along an axis that is never empty."""
     known = [a for a, n in enumerate(x.shape) if isinstance(n, int) and n > 0]
     if not known or not x.exact:
         return reduce(p, x)
@@ -54,7 +54,7 @@ def argmax(p: Program, x: Value) -> Value:
 
 
 def running(p: Program, x: Value) -> Value:
-    """Sums and maxima so far."""
+    """Add a cumulative sum or maximum."""
     if not x.shape or x.dtype == "i1":
         return unary(p, x)
     axis = p.number(0, len(x.shape) - 1)
@@ -66,7 +66,7 @@ def running(p: Program, x: Value) -> Value:
 
 
 def window(p: Program, x: Value) -> Value:
-    """Sums and maxima of windows of one axis."""
+    """Add sums or maxima of windows along one axis."""
     if not x.shape or x.dtype == "i1":
         return unary(p, x)
     axis = p.number(0, len(x.shape) - 1)
@@ -85,7 +85,7 @@ def window(p: Program, x: Value) -> Value:
 
 
 def matmul(p: Program, x: Value) -> Value:
-    """Rows of one by columns of another."""
+    """Add a matrix product."""
     if x.dtype == "i1" or not x.shape or len(x.shape) > 2:
         return reduce(p, x)
     k = x.shape[len(x.shape) - 1]
@@ -102,7 +102,7 @@ def matmul(p: Program, x: Value) -> Value:
 
 
 def batched(p: Program, x: Value) -> Value:
-    """A dot product along the last axis for each of the first."""
+    """Add a dot product along the last axis, batched over the first."""
     if x.dtype == "i1" or len(x.shape) < 2 or not p.plain(x.shape):
         return matmul(p, x)
     last = len(x.shape) - 1
@@ -116,7 +116,7 @@ def batched(p: Program, x: Value) -> Value:
 
 
 def convolution(p: Program, x: Value) -> Value:
-    """A window of weights moved over the last axis."""
+    """Add a convolution along the last axis."""
     known = len(x.shape) == 3 and all(isinstance(n, int) for n in x.shape[1:])
     if x.dtype == "i1" or not known:
         return batched(p, x)
@@ -132,7 +132,7 @@ def convolution(p: Program, x: Value) -> Value:
 
 
 def _image(p: Program, x: Value, channels: tuple[int, ...]) -> Value:
-    """Return an image (batch, channels, rows, columns), whose batch alone may be unknown."""
+    """Return an image (batch, channels, rows, columns), where only the batch may be dynamic."""
 
     def fits(v: Value) -> bool:
         known = len(v.shape) == 4 and all(isinstance(n, int) and n for n in v.shape[1:])
@@ -147,7 +147,7 @@ def _image(p: Program, x: Value, channels: tuple[int, ...]) -> Value:
 
 
 def filtered(p: Program, x: Value) -> Value:
-    """Filters moved over an image: any groups, steps, padding and distance."""
+    """Add a convolution of an image: any groups, strides, padding and dilation."""
     if x.dtype == "i1":
         return reduce(p, x)
     x = _image(p, x, (4, 1, 6))
@@ -179,7 +179,7 @@ def filtered(p: Program, x: Value) -> Value:
 
 
 def _finite(p: Program, w: Value) -> Value:
-    """Return ``w``, 0 where it is not finite: that it meets no hole is nobody's promise."""
+    """Return ``w`` with non-finite elements as 0: their product with a hole is unspecified."""
     shape = Value("", w.shape, "i1").type
     finite = p.op(f"nd.isfinite %{w.name}", w.shape, "i1", types=f"{w.type} -> {shape}")
     zero = p.op(f"nd.cast %{finite.name}", w.shape, w.dtype, 1.0, types=f"{shape} -> {w.type}")
@@ -187,7 +187,7 @@ def _finite(p: Program, w: Value) -> Value:
 
 
 def pool(p: Program, x: Value) -> Value:
-    """The largest, or the mean, of windows of an image."""
+    """Add a maximum or mean pooling of an image."""
     if x.dtype == "i1":
         return reduce(p, x)
     x = _image(p, x, (3, 1, 4, 6))
@@ -207,7 +207,7 @@ def pool(p: Program, x: Value) -> Value:
 
 
 def composite(p: Program, x: Value) -> Value:
-    """Softmax and its like."""
+    """Add a softmax or a similar composite."""
     if not x.floats or not x.shape or x.bound is None or x.bound > GENTLE:
         return reduce(p, x)
     axis = p.number(0, len(x.shape) - 1)

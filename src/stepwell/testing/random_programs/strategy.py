@@ -1,4 +1,4 @@
-"""The strategy: random arguments, then random ops on what there is, then random results."""
+"""The strategy: random arguments, then random ops on existing values, then random results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLAIN = (*pointwise.OPS, *moving.OPS, *reducing.OPS)
 
 @st.composite
 def programs(draw: Callable[[st.SearchStrategy[Any]], Any], most: int = 10) -> Program:
-    """Draw a program of at most ``most`` ops, bodies of control flow not counted."""
+    """Draw a program of at most ``most`` ops, not counting bodies of control flow."""
     p = Program(draw)
     for _ in range(p.number(1, 3)):
         p.argument(p.pick(SHAPES), p.pick(DTYPES))

@@ -27,15 +27,15 @@ MACHINES = (
     *("l1=4096,l2=16384,l3=65536,threads=4", "vector_bits=128,fma=0,vector_registers=16"),
     "hoist_constants=0",
 )
-"""What a program may be compiled for, where nothing else is said."""
+"""The targets and machines to compile for by default."""
 
 
 BATCH = 50
-"""So many programs are kept in the cache, then it is emptied."""
+"""The number of programs after which the cache is emptied."""
 
 
 def fresh_cache() -> None:
-    """Keep what is compiled from here on in a folder that ends with this process."""
+    """Use a cache folder that is removed at the end of this process."""
     folder = tempfile.mkdtemp(prefix="stepwell-")
     if old := _caches[-1:]:
         shutil.rmtree(old[0], ignore_errors=True)
@@ -54,16 +54,16 @@ def recipe_of(seed: int, most: int = 80) -> Recipe:
 
 
 def for_opencl(machine: str) -> str:
-    """Return a machine as OpenCL may have it.
+    """Return a machine with the restrictions of OpenCL.
 
-    PoCL's compiler fails at more lanes than are the default, and aborts at vectors of 512 bits.
+    PoCL's compiler fails with more lanes than the default, and aborts with vectors of 512 bits.
     """
     lanes = f"vector_lanes={OPENCL_LANES}"
     return "" if "vector_bits=512" in machine else machine.replace("vector_lanes=64", lanes)
 
 
 def kind_of(error: Exception) -> str:
-    """Return the class of a failure: the kind of error and the first line of what it says."""
+    """Return the class of a failure: the exception's type and the first line of its message."""
     text = str(error).split("\n")[0]
     if "result" in text and type(error).__name__ == "Wrong":
         return "Wrong"
@@ -71,14 +71,14 @@ def kind_of(error: Exception) -> str:
 
 
 def run(seed: int, target: str, machine: str, quick: bool = False) -> str:
-    """Run one program; return "" or a report of how it fails."""
+    """Run one program; return "" or a report of its failure."""
     recipe = recipe_of(seed)
     threads = seed % 7 == 0
 
     def failure(some: Recipe) -> Exception | None:
         try:
             check(some, seed, target, machine, threads)
-        except Exception as error:  # a report of any failure is what this is for
+        except Exception as error:  # any failure is reported
             return error
         return None
 
@@ -99,7 +99,7 @@ def run(seed: int, target: str, machine: str, quick: bool = False) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Run programs from ``--seed`` on; return 1 where one fails."""
+    """Run programs from ``--seed`` on; return 1 if one fails."""
     parser = argparse.ArgumentParser(prog="python -m stepwell.testing.user_programs")
     parser.add_argument("--programs", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,4 +1,4 @@
-"""Compile a recipe and compare what several calls of it return, all held until the end."""
+"""Compile a recipe and compare the results of several calls, all kept until the end."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from stepwell.testing.user_programs.spaces import Plain, Traced
 assert ops and loops and idioms, "they fill the table of steps"
 
 SLACK = 8.0
-"""How many times the bound a result may be off."""
+"""The factor by which an error may exceed the bound."""
 THREADS = 4
 
 
 class Wrong(Exception):
-    """A result is not what it should be."""
+    """A result is wrong."""
 
 
 def function_of(recipe: Recipe, seed: int) -> Callable[..., Any]:
-    """Return the function that a recipe is; it closes over arrays drawn from ``seed``."""
+    """Return the function of a recipe; it captures arrays drawn from ``seed``."""
     closed = [
         values_of(leaf, seed + k) if leaf.closed else None for k, leaf in enumerate(recipe.leaves)
     ]
@@ -54,7 +54,7 @@ def arguments(recipe: Recipe, seed: int) -> list[Any]:
 
 
 def wanted(recipe: Recipe, seed: int, turn: int) -> list[Known]:
-    """Return what a call with the arguments of ``turn`` should give."""
+    """Return the correct results of a call with the arguments of ``turn``."""
     leaves: list[Known] = []
     for k, leaf in enumerate(recipe.leaves):
         array = values_of(leaf, seed + k + (0 if leaf.closed else turn))
@@ -70,7 +70,7 @@ def check(
 
     threads : call from several threads at a time instead
 
-    Raises `Wrong`, or whatever the compiler raises.
+    Raises `Wrong`, or any exception of the compiler.
     """
     compiled = jit(function_of(recipe, seed), target=target, machine=machine)
     turns = [0, 1000, 0] if not threads else [0, 1000] * THREADS
@@ -97,14 +97,14 @@ def _compare_all(
         if turn not in expected:
             try:
                 expected[turn] = wanted(recipe, seed, turn)
-            except (IndexError, ValueError, OverflowError):  # such arguments have no meaning
+            except (IndexError, ValueError, OverflowError):  # these arguments are invalid
                 expected[turn] = None
         for n, (have, want) in enumerate(zip(got, expected[turn] or (), strict=False)):
             compare(have, want, f"result {n} of call {call}")
 
 
 def compare(have: Any, want: Known, what: str) -> None:
-    """Raise `Wrong` where an array is off by more than it may be."""
+    """Raise `Wrong` where an array differs by more than the error bound allows."""
     if have.shape != want.shape or have.dtype != DTYPES[want.dtype]:
         raise Wrong(f"{what} is {have.dtype}{have.shape}, not {want.dtype}{want.shape}")
     if want.error == np.inf or not have.size:

@@ -1,4 +1,4 @@
-"""Write a recipe from a seed: any step whose operands and results are admissible."""
+"""Generate a recipe from a seed: any step whose operands and results are admissible."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ SHAPES: tuple[tuple[int, ...], ...] = (
 )
 KINDS = ("f32", "f32", "f32", "f32", "i32", "i32", "f64", "f16", "bf16", "i8", "u8", "i64", "u32")
 MAX_ELEMENTS = 1 << 17
-"""Elements of the largest value."""
+"""The most elements of a value."""
 PRODUCTS = 1 << 25
-"""Products of one contraction."""
+"""The most products of one contraction."""
 TRIES = 12
 
 
 class Draw:
-    """A recipe in the making, with what each value is on NumPy."""
+    """A recipe under construction, with the value of each operand on NumPy."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -46,12 +46,12 @@ class Draw:
         self.values: list[Known] = []
         self.kinds = self.random.sample(KINDS, self.random.choice((1, 2, 3, 4)))
         self.busy = self.random.choice((0.2, 0.5, 0.8))
-        """How likely an operand is one of the last few values."""
+        """The probability that an operand is one of the last few values."""
 
     # choosing
 
     def chance(self, part: float = 0.5) -> bool:
-        """Return True so often."""
+        """Return True with probability ``part``."""
         return self.random.random() < part
 
     def pick(self, some: Sequence[Any]) -> Any:
@@ -59,22 +59,22 @@ class Draw:
         return self.random.choice(some)
 
     def known(self, n: int) -> Known:
-        """Return what operand ``n`` is."""
+        """Return the value of operand ``n``."""
         return operand(n, self.given, self.values)
 
     def all(self) -> list[int]:
-        """Return every operand there is, the newest last."""
+        """Return every operand, the newest last."""
         return [*(-1 - k for k in range(len(self.given))), *range(len(self.values))]
 
     def any(self, fits: Callable[[Known], bool] = lambda _: True) -> int | None:
-        """Return an operand that fits, rather a new one."""
+        """Return an operand that fits, preferably a new one."""
         found = [n for n in self.all() if fits(self.known(n)) and admissible(self.known(n))]
         if not found:
             return None
         return self.pick(found[-4:]) if self.chance(self.busy) else self.pick(found)
 
     def like(self, n: int) -> int:
-        """Return an operand of the same type as ``n``, maybe itself, maybe a new argument."""
+        """Return an operand of the same type as ``n``: itself, another, or a new argument."""
         x = self.known(n)
         if not self.chance(0.15):
             found = self.any(lambda k: k.dtype == x.dtype and k.shape == x.shape)
@@ -85,7 +85,7 @@ class Draw:
     # adding
 
     def leaf(self, dtype: str, shape: Sequence[int], kind: str = "random", **how: Any) -> int:
-        """Add an argument, or what the function closes over."""
+        """Add an argument or a captured value."""
         if self.closed_in:
             raise Skip
         closed = how.pop("closed", self.chance(0.35))
@@ -98,7 +98,7 @@ class Draw:
         return -len(self.leaves)
 
     def add(self, op: str, *operands: int, **how: Any) -> int | None:
-        """Add a step; return its first result, None where it is not admissible."""
+        """Add a step; return its first result, None if it is not admissible."""
         step = Step(op, operands, how)
         try:
             found = apply_known(Plain(), step, [self.known(n) for n in operands])
@@ -114,24 +114,24 @@ class Draw:
         return len(self.values) - len(found)
 
     def tame(self, n: int | None, most: int = 4) -> int | None:
-        """Keep floats, or numbers to be cast, small."""
+        """Clip floats, or numbers to be cast, to small values."""
         if n is None or self.known(n).dtype == "bool" or self.known(n).greatest <= most:
             return n
         low = 0 if self.known(n).dtype[0] == "u" else -most
         return self.add("clip", n, low=low, high=most)
 
     def inner(self, leaves: Sequence[Known]) -> Draw:
-        """Return a recipe in the making for a body that is given ``leaves``."""
+        """Return a recipe under construction for a body with the arguments ``leaves``."""
         body = Draw(self.random.getrandbits(30))
         body.given = list(leaves)
         body.kinds, body.closed_in = self.kinds, True
         return body
 
     closed_in = False
-    """Whether this is a body, which has no leaves of its own."""
+    """Whether this is a body, which cannot have leaves of its own."""
 
     def recipe(self, results: Sequence[int]) -> Recipe:
-        """Return what has been drawn."""
+        """Return the recipe drawn so far."""
         return Recipe(tuple(self.leaves), tuple(self.steps), tuple(results))
 
 
@@ -165,21 +165,21 @@ def program(seed: int, rules: Sequence[Callable[[Draw], int | None]], most: int 
 
 
 class Skip(Exception):
-    """A rule finds nothing to work on."""
+    """A rule finds no operand that fits."""
 
 
 def need(n: int | None) -> int:
-    """Return an operand, or give the rule up."""
+    """Return an operand, or abandon the rule if it is None."""
     if n is None:
         raise Skip
     return n
 
 
 def is_float(k: Known) -> bool:
-    """Whether ``k`` is of floats."""
+    """Whether ``k`` has floats."""
     return k.dtype in DIGITS
 
 
 def is_number(k: Known) -> bool:
-    """Whether ``k`` can be computed with."""
+    """Whether ``k`` has numbers, not booleans."""
     return k.dtype != "bool"

@@ -1,4 +1,4 @@
-"""Rules that add what users write as a whole: training loops, caches, attention, images."""
+"""Rules that add whole idioms of users: training loops, caches, attention, images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stepwell.testing.user_programs.rules import SMALL, Rule
 
 
 def body(g: Draw, leaves: Sequence[Known], kept: Sequence[Known], count: int, more: int = 0) -> Any:
-    """Draw a body that gives something of the type of each of ``kept``, then ``more`` values."""
+    """Draw a body that yields a value of the type of each of ``kept``, then ``more`` values."""
     inner = g.inner(leaves)
     for _ in range(count * 6):
         if len(inner.steps) >= count:
@@ -39,7 +39,7 @@ def body(g: Draw, leaves: Sequence[Known], kept: Sequence[Known], count: int, mo
 
 
 def loop(g: Draw) -> Rule:
-    """A loop of several carries, some of which begin as one value."""
+    """Add a loop with several carried values, some with the same initial value."""
     first = need(g.any(lambda k: k.array.size <= 4096))
     carried = [first]
     for _ in range(g.pick((0, 1, 1, 2))):
@@ -70,7 +70,7 @@ def _moderate(k: Known) -> bool:
 
 
 def scan(g: Draw) -> Rule:
-    """Along an axis, with carries and stacked results."""
+    """Add a scan along an axis, with carried values and stacked results."""
     xs = need(g.any(lambda k: len(k.shape) > 0 and 0 < k.shape[0] <= 64 and k.array.size <= 4096))
     x = g.known(xs)
     part = Known(x.array[0], x.dtype, x.error)
@@ -86,7 +86,7 @@ def scan(g: Draw) -> Rule:
 
 
 def branch(g: Draw) -> Rule:
-    """One of two bodies."""
+    """Add a branch between two bodies."""
     c = g.any(lambda k: k.dtype == "bool" and k.shape == ())
     if c is None:
         s = need(g.any(lambda k: k.shape == () and is_number(k)))
@@ -99,7 +99,7 @@ def branch(g: Draw) -> Rule:
 
 
 def momentum(g: Draw) -> Rule:
-    """Steps along a gradient that remember the steps before."""
+    """Add gradient steps with momentum."""
     x = need(g.any(lambda k: is_number(k) and k.array.size <= 4096))
     zero = need(g.add("zeros_like", x))
     inner = g.inner([_index(), g.known(zero), g.known(zero), g.known(x)])
@@ -111,7 +111,7 @@ def momentum(g: Draw) -> Rule:
 
 
 def cache(g: Draw) -> Rule:
-    """Rows written into a cache one after the other, then read with a mask."""
+    """Add a loop that writes rows into a cache, and a masked read of it."""
     x = need(g.any(lambda k: len(k.shape) == 2 and 1 < k.shape[0] <= 64 and is_number(k)))
     k = g.known(x)
     store = need(g.add("zeros_like", x))
@@ -125,7 +125,7 @@ def cache(g: Draw) -> Rule:
 
 
 def best(g: Draw) -> Rule:
-    """The places of the greatest, one after the other."""
+    """Add repeated argmax calls."""
     x = need(g.any(lambda k: len(k.shape) == 1 and k.shape[0] > 3 and is_number(k) and k.exact))
     places: list[int] = []
     for _ in range(3):
@@ -137,7 +137,7 @@ def best(g: Draw) -> Rule:
 
 
 def embedding(g: Draw) -> Rule:
-    """Rows looked up, and their gradients added up again."""
+    """Add a look-up of rows, and the sum of their gradients."""
     n, width = g.pick((10, 50)), g.pick((4, 33))
     dtype = g.pick(g.kinds)
     table = g.leaf(dtype, (n, width))
@@ -149,7 +149,7 @@ def embedding(g: Draw) -> Rule:
 
 
 def loss(g: Draw) -> Rule:
-    """Cross entropy beside the probabilities."""
+    """Add a cross entropy and the probabilities."""
     x = need(g.any(lambda k: is_float(k) and len(k.shape) == 2 and min(k.shape) > 1))
     rows, classes = g.known(x).shape
     logs = need(g.add("log_softmax", need(g.tame(x, 8)), axis=1))
@@ -161,7 +161,7 @@ def loss(g: Draw) -> Rule:
 
 
 def attention(g: Draw) -> Rule:
-    """Softmax of scaled, masked products, times values."""
+    """Add the softmax of scaled, masked products, times values."""
     dtype = g.pick(("f32", "f32", "f16", "bf16"))
     heads, n, m, d = g.pick((1, 2, 4)), g.pick((1, 16, 65)), g.pick((16, 65)), g.pick((8, 64))
     q, k, v = (g.leaf(dtype, (heads, rows, d), low=-1, high=2) for rows in (n, m, m))
@@ -177,7 +177,7 @@ def attention(g: Draw) -> Rule:
 
 
 def image(g: Draw) -> Rule:
-    """A convolution, a batch norm as freshly initialised or not, a pool."""
+    """Add a convolution, a batch norm with initial or other statistics, and a pooling."""
     dtype = g.pick(("f32", "f32", "f64", "f16", "i32"))
     x = g.any(lambda k: k.dtype == dtype and len(k.shape) == 4 and min(k.shape[2:]) >= 5)
     if x is None:
@@ -207,7 +207,7 @@ def image(g: Draw) -> Rule:
 
 
 def columns(g: Draw) -> Rule:
-    """Columns, some of them long, computed once and walked over twice."""
+    """Add columns, some of them long, that are computed once and read twice."""
     if g.chance():
         x = g.leaf(g.pick(g.kinds), (4320, 24), low=0, high=2, closed=False)
     else:
@@ -219,7 +219,7 @@ def columns(g: Draw) -> Rule:
 
 
 def stencil(g: Draw) -> Rule:
-    """Neighbours added up within a border that stays."""
+    """Add a stencil with a constant border."""
     x = need(g.any(lambda k: len(k.shape) == 2 and min(k.shape) >= 3 and k.array.size <= 4096))
     if not is_number(g.known(x)):
         raise Skip

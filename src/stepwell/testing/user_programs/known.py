@@ -1,7 +1,7 @@
-"""Values of a program as they should be, and how far an implementation may be off.
+"""The correct values of a program, with bounds on the error of an implementation.
 
-Floats are computed in 64 bits whatever their dtype. ``error`` bounds what rounding makes of them in
-their own: 0 where every number on the way is exact in any order, infinite where nothing is known.
+Floats are computed in 64 bits for any dtype. ``error`` bounds the effect of rounding in their own
+dtype: 0 if every intermediate number is exact in any order, infinite if nothing is known.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 DIGITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
 """Binary digits of each float."""
 GREATEST = {"f64": 1e6, "f32": 1e5, "f16": 2e3, "bf16": 1e4}
-"""Larger numbers are not drawn."""
+"""The largest magnitude of admissible numbers."""
 INTEGERS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 DTYPES: dict[str, Any] = {
     "f64": np.dtype(np.float64),
@@ -31,7 +31,7 @@ QUANTA = (1.0, 2.0**-4, 2.0**-8, 2.0**-12)
 
 @dataclass(frozen=True)
 class Known:
-    """A value: the array (floats in 64 bits), its dtype, and how far another may be off."""
+    """A value: the array (floats in 64 bits), its dtype, and an error bound."""
 
     array: Any
     dtype: str
@@ -49,7 +49,7 @@ class Known:
 
     @property
     def exact(self) -> bool:
-        """Whether every implementation must give these very numbers."""
+        """Whether every implementation must return exactly these numbers."""
         return self.error == 0.0
 
     @property
@@ -59,17 +59,17 @@ class Known:
 
     @property
     def is_index(self) -> bool:
-        """Whether it may stand in an index."""
+        """Whether it can be an index."""
         return self.dtype in ("i32", "i64")
 
 
 def magnitude(x: Any) -> float:
-    """Return the largest magnitude in ``x``, 0 where it is empty."""
+    """Return the largest magnitude in ``x``, 0 if it is empty."""
     return float(np.max(np.abs(x.astype(np.float64)))) if x.size else 0.0
 
 
 def quantum(x: Any) -> float:
-    """Return a power of two of which every element is a multiple; 0 where there is none.
+    """Return a power of two of which every element is a multiple; 0 if there is none.
 
     >>> quantum(np.array([0.5, 3.0]))
     0.0625
@@ -82,9 +82,9 @@ def quantum(x: Any) -> float:
 
 
 def rounding(dtype: str, y: Any, terms: float | None = None, unit: float | None = None) -> float:
-    """Bound the rounding of ``y``; of a sum, ``terms`` is the sum of the magnitudes added up.
+    """Bound the rounding of ``y``; of a sum, ``terms`` is the sum of the terms' magnitudes.
 
-    unit : of what all of these are multiples
+    unit : a number of which all of these are multiples
     """
     digits = DIGITS[dtype]
     most = magnitude(y) if terms is None else terms
@@ -95,7 +95,7 @@ def rounding(dtype: str, y: Any, terms: float | None = None, unit: float | None 
 
 
 def linear(known: Sequence[Known], y: Any, dtype: str, factor: float = 1.0) -> float:
-    """Bound the error of what moves, adds or chooses its operands."""
+    """Bound the error of an op that moves, adds or selects its operands."""
     if dtype not in DIGITS:
         return 0.0 if all(k.exact for k in known) else np.inf
     before = factor * sum(k.error for k in known if k.floats)
@@ -103,12 +103,12 @@ def linear(known: Sequence[Known], y: Any, dtype: str, factor: float = 1.0) -> f
 
 
 def steps(known: Sequence[Known]) -> float:
-    """Bound the error of what jumps: infinite, unless its operands are exact."""
+    """Bound the error of a discontinuous op: infinite, unless its operands are exact."""
     return 0.0 if all(k.exact for k in known) else np.inf
 
 
 def admissible(known: Known) -> bool:
-    """Whether a value may be used further: finite, of moderate size, known well enough."""
+    """Whether a value may be an operand: finite, of moderate size, with a small error bound."""
     if not known.floats:
         return known.error == 0.0
     if known.array.size and not np.isfinite(known.array).all():

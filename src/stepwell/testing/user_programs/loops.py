@@ -1,4 +1,4 @@
-"""Steps that contain steps: loops, scans and branches, their bodies recipes of their own."""
+"""Steps that contain steps: loops, scans and branches, with recipes as bodies."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def _number(k: int) -> Known:
 
 
 def _blurred(found: Known, others: Sequence[Known]) -> Known:
-    """Return what a branch gives, of which the choice itself may be off."""
+    """Return the result of a branch, with an error if the condition may be wrong."""
     exact = all(k.exact for k in others)
     return found if exact else Known(found.array, found.dtype, np.inf)
 
 
-# the body of a loop is given its number, what is carried, what it closes over
+# the arguments of a loop's body: the iteration number, the carried values, the captured ones
 
 
 def _loop(xp: Any, ks: Sequence[Known], how: How) -> list[Known]:

@@ -1,4 +1,4 @@
-"""Single calls: pointwise, moves, indexing, reductions, products; how far each may be off."""
+"""Single calls, with error bounds: pointwise, moves, indexing, reductions, products."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def _jumps(dtype: str) -> Callable[[Sequence[Known], Sequence[Any], How], Told]:
 
 
 def _chosen(ks: Sequence[Known], ys: Sequence[Any], how: How) -> Told:
-    """A choice by the first operand among the others."""
+    """A selection by the first operand among the others."""
     error = np.inf if steps(ks[:1]) else linear(ks[1:], ys[0], ks[1].dtype)
     return [(ks[1].dtype, error)]
 
 
 def _indexed(ks: Sequence[Known], ys: Sequence[Any], how: How) -> Told:
-    """What integers among the operands only point to."""
+    """Elements of the float operand that integer operands index."""
     data = [k for k in ks if k.dtype == ks[0].dtype]
     exact = steps([k for k in ks if k.dtype != ks[0].dtype])
     return [(ks[0].dtype, exact or linear(data, y, ks[0].dtype)) for y in ys]
@@ -54,7 +54,7 @@ def _product(ks: Sequence[Known], ys: Sequence[Any], how: How) -> Told:
 
 
 def _smooth(slope: float) -> Callable[[Sequence[Known], Sequence[Any], How], Told]:
-    """A function that rounds: no more than ``slope`` times as far off as what it is given."""
+    """A rounding function with at most ``slope`` times the error of its operand."""
 
     def known(ks: Sequence[Known], ys: Sequence[Any], how: How) -> Told:
         off = slope * sum(k.error for k in ks if k.floats)
@@ -94,7 +94,7 @@ def _contracted(apply: Apply) -> Callable[[Sequence[Known], Sequence[Any], How],
 
 
 def op(name: str, known: Any, apply: Apply) -> None:
-    """Enter a step in the table."""
+    """Add a step to the table."""
     OPS[name] = Op(apply, known)
 
 
@@ -136,7 +136,7 @@ def _cast(ks: Sequence[Known], ys: Sequence[Any], how: How) -> Told:
     if dtype in DIGITS:
         return [(dtype, linear(ks, ys[0], dtype))]
     x = ks[0]
-    if x.floats and x.array.size:  # NumPy's numbers beyond the range are nobody else's
+    if x.floats and x.array.size:  # numbers out of range are converted in NumPy's own way
         range = np.iinfo(DTYPES[dtype]) if dtype != "bool" else None
         if range is not None and not (range.min <= x.array.min() <= x.array.max() <= range.max):
             return [(dtype, np.inf)]
@@ -172,11 +172,11 @@ op("tril", _linear, lambda xp, xs, how: xp.tril(xs[0]))
 op("triu", _linear, lambda xp, xs, how: xp.triu(xs[0]))
 op("zeros_like", lambda ks, ys, how: [(ks[0].dtype, 0.0)], lambda xp, xs, how: xp.zeros_like(xs[0]))
 
-# indexing: integers among the operands say where
+# indexing: by the integers among the operands
 
 
 def _at(xs: Sequence[Any], how: How) -> Any:
-    """Return the index that ``how`` spells: slices, numbers, and operands by their number."""
+    """Return the index that ``how`` describes: slices, numbers, and numbers of operands."""
     parts = tuple(xs[p[0]] if isinstance(p, list) else p for p in how["at"])
     return parts[0] if len(parts) == 1 else parts
 

@@ -1,4 +1,4 @@
-"""A program as data: steps that NumPy runs, and that a trace runs."""
+"""A program as data: steps that run on NumPy or in a trace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stepwell.testing.user_programs.known import DIGITS, DTYPES, Known
 
 @dataclass(frozen=True)
 class Step:
-    """One call: the name in `OPS`, the numbers of its operands, and what else it is told."""
+    """One call: the name in `OPS`, the numbers of its operands, and its other arguments."""
 
     op: str
     operands: tuple[int, ...]
@@ -22,16 +22,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Leaf:
-    """An array: an argument, or one the function closes over. ``span`` bounds what is drawn."""
+    """An array: an argument or a captured value. ``low`` and ``high`` bound the numbers."""
 
     dtype: str
     shape: tuple[int, ...]
     kind: str = "random"
-    """random, uniform (all one number), range, permutation, places or fixed."""
+    """random, uniform (all equal), range, permutation, places (indices) or fixed."""
     low: int = -3
     high: int = 4
     closed: bool = False
-    """Whether the function closes over it."""
+    """Whether the function captures it."""
     fixed: Any = None
 
 
@@ -50,11 +50,11 @@ Told: TypeAlias = Sequence[tuple[str, float]]
 
 @dataclass(frozen=True)
 class Op:
-    """What a step does.
+    """The implementation of a step.
 
     apply(xp, xs, how) : a value or a tuple of them, on NumPy or traced
-    known(ks, ys, how) : dtype and error of each result, from the operands and what NumPy gave
-    direct(xp, ks, how) : all of it on NumPy, for steps that contain steps
+    known(ks, ys, how) : dtype and error of each result, from the operands and NumPy's results
+    direct(xp, ks, how) : the complete results on NumPy, for steps that contain steps
     """
 
     apply: Callable[[Any, Sequence[Any], Mapping[str, Any]], Any]
@@ -84,12 +84,12 @@ def values_of(leaf: Leaf, seed: int) -> Any:
 
 
 def widened(array: Any, dtype: str) -> Any:
-    """Return an array as NumPy is to compute with it: floats in 64 bits."""
+    """Return an array for NumPy's computation: floats in 64 bits."""
     return array.astype(np.float64) if dtype in DIGITS else array
 
 
 def run_known(xp: Any, steps: Sequence[Step], leaves: Sequence[Known]) -> list[Known]:
-    """Return what ``steps`` give on NumPy."""
+    """Return the values of ``steps`` on NumPy."""
     values: list[Known] = []
     for step in steps:
         values.extend(apply_known(xp, step, [operand(n, leaves, values) for n in step.operands]))
@@ -97,12 +97,12 @@ def run_known(xp: Any, steps: Sequence[Step], leaves: Sequence[Known]) -> list[K
 
 
 def operand(n: int, leaves: Sequence[Any], values: Sequence[Any]) -> Any:
-    """Return the value that ``n`` stands for."""
+    """Return the value of operand number ``n``."""
     return leaves[-1 - n] if n < 0 else values[n]
 
 
 def apply_known(xp: Any, step: Step, operands: Sequence[Known]) -> list[Known]:
-    """Return what one step gives on NumPy."""
+    """Return the results of one step on NumPy."""
     op = OPS[step.op]
     if op.direct is not None:
         return op.direct(xp, operands, step.how)
@@ -115,7 +115,7 @@ def apply_known(xp: Any, step: Step, operands: Sequence[Known]) -> list[Known]:
 
 
 def run_traced(xp: Any, steps: Sequence[Step], leaves: Sequence[Any]) -> list[Any]:
-    """Return what ``steps`` give, traced."""
+    """Return the traced values of ``steps``."""
     values: list[Any] = []
     for step in steps:
         ys = OPS[step.op].apply(xp, [operand(n, leaves, values) for n in step.operands], step.how)

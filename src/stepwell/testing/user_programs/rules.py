@@ -11,7 +11,7 @@ Rule = int | None
 
 
 def unary(g: Draw) -> Rule:
-    """One operand, element by element."""
+    """Add an elementwise op of one operand."""
     x = need(g.any())
     k = g.known(x)
     if k.dtype == "bool":
@@ -30,7 +30,7 @@ def unary(g: Draw) -> Rule:
 
 
 def integer(g: Draw) -> Rule:
-    """What only integers do."""
+    """Add an op of integers only."""
     x = need(g.any(lambda k: k.dtype in INTEGERS))
     if g.chance(0.3) and g.known(x).dtype in ("i32", "u32", "i64"):
         return g.add("hash", x)
@@ -38,7 +38,7 @@ def integer(g: Draw) -> Rule:
 
 
 def other(g: Draw, x: int) -> int:
-    """Return an operand to combine with ``x``: of its shape, or one that is broadcast to it."""
+    """Return an operand to combine with ``x``: of its shape, or one that broadcasts to it."""
     k = g.known(x)
     if g.chance(0.6):
         return g.like(x)
@@ -54,7 +54,7 @@ def other(g: Draw, x: int) -> int:
 
 
 def binary(g: Draw) -> Rule:
-    """Two operands, element by element."""
+    """Add an elementwise op of two operands."""
     x = need(g.any(is_number))
     y = other(g, x)
     names = ("add", "sub", "mul", "maximum", "minimum", "add", "less", "greater_equal", "equal")
@@ -65,7 +65,7 @@ def binary(g: Draw) -> Rule:
 
 
 def choose(g: Draw) -> Rule:
-    """Where."""
+    """Add a call of where."""
     x = need(g.any())
     shape = g.known(x).shape
     c = g.any(lambda k: k.dtype == "bool" and k.shape in (shape, ()))
@@ -79,7 +79,7 @@ def choose(g: Draw) -> Rule:
 
 
 def cast(g: Draw) -> Rule:
-    """Another dtype."""
+    """Add a cast to another dtype."""
     x = need(g.any())
     dtype = g.pick(g.kinds)
     k = g.known(x)
@@ -91,7 +91,7 @@ def cast(g: Draw) -> Rule:
 
 
 def move(g: Draw) -> Rule:
-    """Axes in another order or of another size."""
+    """Add a transpose, reshape, broadcast, reversal, slice or the like."""
     x = need(g.any())
     shape = list(g.known(x).shape)
     rank = len(shape)
@@ -150,7 +150,7 @@ def _some(g: Draw, shape: list[int]) -> tuple[object, ...]:
 
 
 def places(g: Draw, n: int, distinct: bool) -> int:
-    """Return an operand of indices into an axis of ``n``."""
+    """Return an operand of indices into an axis of size ``n``."""
 
     def fits(k: Known) -> bool:
         inside = bool(((k.array >= 0) & (k.array < n)).all()) if k.is_index else False
@@ -166,7 +166,7 @@ def places(g: Draw, n: int, distinct: bool) -> int:
 
 
 def gather(g: Draw) -> Rule:
-    """Read at computed places."""
+    """Add a read at computed indices."""
     x = need(g.any(lambda k: len(k.shape) > 0 and k.shape[0] > 0))
     shape = list(g.known(x).shape)
     if g.chance(0.15) and len(shape) > 1:
@@ -185,7 +185,7 @@ def gather(g: Draw) -> Rule:
 
 
 def scatter(g: Draw) -> Rule:
-    """Write at computed places, often what is there already."""
+    """Add a write at computed indices, often of the values that are there already."""
     x = need(g.any(lambda k: len(k.shape) > 0 and k.shape[0] > 0 and is_number(k)))
     shape = g.known(x).shape
     how = g.pick(("set", "set", "add", "add", "min", "max"))
@@ -200,7 +200,7 @@ def scatter(g: Draw) -> Rule:
 
 
 def part(g: Draw) -> Rule:
-    """Write a slice or an element."""
+    """Add a write of a slice or an element."""
     x = need(g.any(lambda k: len(k.shape) > 0 and min(k.shape) > 0 and is_number(k)))
     shape = list(g.known(x).shape)
     how = g.pick(("set", "add", "max", "multiply"))
@@ -221,13 +221,13 @@ def part(g: Draw) -> Rule:
 
 
 def _place(g: Draw, n: int) -> Rule:
-    """Return an operand without axes that is an index into ``n``."""
+    """Return a 0-d operand that is an index into an axis of size ``n``."""
     found = g.any(lambda k: k.is_index and k.shape == () and 0 <= int(k.array) < n)
     return g.leaf("i32", (), low=0, high=n) if found is None else found
 
 
 def dynamic(g: Draw) -> Rule:
-    """Read or write a part at a traced place."""
+    """Add a read or write of a slice with traced starts."""
     x = need(g.any(lambda k: 0 < len(k.shape) < 3 and min(k.shape) > 0 and is_number(k)))
     shape = g.known(x).shape
     starts = [need(_place(g, n)) for n in shape]
@@ -239,7 +239,7 @@ def dynamic(g: Draw) -> Rule:
 
 
 def reduce(g: Draw) -> Rule:
-    """Along an axis, or all."""
+    """Add a reduction along an axis, or of all."""
     x = need(g.any(lambda k: len(k.shape) > 0 and min(k.shape) > 0))
     k = g.known(x)
     axis = g.pick((*range(len(k.shape)), len(k.shape) - 1, None))
@@ -261,7 +261,7 @@ def reduce(g: Draw) -> Rule:
 
 
 def norm(g: Draw) -> Rule:
-    """Normalize the last axis, with or without a scale and a bias."""
+    """Add a normalization of the last axis, with or without a scale and a bias."""
     x = need(g.any(lambda k: is_float(k) and len(k.shape) > 0 and k.shape[-1] > 1))
     k = g.known(x)
     x = need(g.tame(x, 8))
@@ -272,7 +272,7 @@ def norm(g: Draw) -> Rule:
 
 
 def product(g: Draw) -> Rule:
-    """A matrix product: plain, batched, with a vector, or with a broadcast operand."""
+    """Add a matrix product: plain, batched, with a vector, or with a broadcast operand."""
     x = need(g.any(lambda k: 0 < len(k.shape) < 5 and min(k.shape) > 0 and is_number(k)))
     x = need(g.tame(x, 3))
     k = g.known(x)
@@ -293,7 +293,7 @@ def product(g: Draw) -> Rule:
 
 
 def _weights(g: Draw, x: int, shape: tuple[int, ...]) -> int:
-    """Return an operand of ``shape``: there already, new, or computed from a smaller one."""
+    """Return an operand of ``shape``: existing, new, or computed from a smaller one."""
     dtype = g.known(x).dtype
     found = g.any(lambda k: k.dtype == dtype and k.shape == shape)
     if found is not None and g.chance():
@@ -312,4 +312,4 @@ RULES = (
     *(reduce, reduce, reduce, norm, product, product),
 )
 SMALL = (unary, binary, binary, choose, move, part, scatter, reduce, gather)
-"""Rules for the bodies of loops, where what they need is there."""
+"""Rules for the bodies of loops, if their operands exist."""

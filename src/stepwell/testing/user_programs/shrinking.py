@@ -1,4 +1,4 @@
-"""Make a failing recipe small: fewer results, steps that become arguments, fewer of all."""
+"""Minimize a failing recipe: fewer results, steps replaced by arguments, smaller bodies."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _starts(values: list[list[Known]]) -> list[int]:
 
 
 def cut_at(recipe: Recipe, n: int, starts: list[int], values: list[list[Known]]) -> Recipe | None:
-    """Return the recipe with what step ``n`` gives as arguments; None where a result is one."""
+    """Return the recipe with the results of step ``n`` as arguments; None if one is a result."""
     gone = range(starts[n], starts[n] + len(values[n]))
     if any(r in gone for r in recipe.results):
         return None
@@ -98,7 +98,7 @@ def cut_at(recipe: Recipe, n: int, starts: list[int], values: list[list[Known]])
 
 
 def pruned(recipe: Recipe) -> Recipe:
-    """Return the recipe without steps and leaves that no result needs."""
+    """Return the recipe without dead steps and leaves."""
     counts = [_count(step) for step in recipe.steps]
     starts = [sum(counts[:k]) for k in range(len(counts))]
     needed = set(recipe.results)
@@ -123,13 +123,13 @@ def pruned(recipe: Recipe) -> Recipe:
 
 
 def _count(step: Step) -> int:
-    """Return how many values a step gives."""
+    """Return the number of results of a step."""
     body = step.how.get("body", step.how.get("then"))
     return len(body.results) if body is not None else 1
 
 
 def _simpler_bodies(step: Step) -> Iterator[Mapping[str, Any]]:
-    """Yield what a step is told, with a body of fewer steps."""
+    """Yield the arguments of a step with a body of fewer steps."""
     for name, body in step.how.items():
         if isinstance(body, Recipe):
             for k in range(len(body.steps)):
@@ -141,7 +141,7 @@ def _simpler_bodies(step: Step) -> Iterator[Mapping[str, Any]]:
 
 
 def _bypassed(body: Recipe, k: int, by: int) -> Recipe:
-    """Return the body without step ``k``, its operand ``by`` in its place."""
+    """Return the body without step ``k``, whose users get its operand ``by`` instead."""
 
     def moved(v: int) -> int:
         v = by if v == k else v
@@ -156,7 +156,7 @@ def _bypassed(body: Recipe, k: int, by: int) -> Recipe:
 
 
 def text_of(recipe: Recipe) -> str:
-    """Return a recipe as text to be read, and put into a test."""
+    """Return a recipe as text, to read and to copy into a test."""
     lines = [f"-{k + 1}: {_short(leaf)}" for k, leaf in enumerate(recipe.leaves)]
     at = 0
     for step in recipe.steps:

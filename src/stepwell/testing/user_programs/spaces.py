@@ -1,4 +1,4 @@
-"""The two sides of a step: NumPy, and a trace. Names that neither has are NumPy's and `snp`'s."""
+"""The two namespaces for steps: NumPy, and a trace; other names are NumPy's and `snp`'s."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Traced:
         return snp.astype(snp.asarray(x), DTYPES[dtype])
 
     def put(self, x: Any, at: Any, values: Any, how: str) -> Any:
-        """Change elements of a copy."""
+        """Update elements of a copy."""
         return getattr(x.at[at], how)(values)
 
     def take(self, x: Any, at: Any) -> Any:
@@ -51,15 +51,15 @@ class Traced:
         return nn.conv(x, w, **how)
 
     def max_pool(self, x: Any, window: int, stride: int) -> Any:
-        """Take the greatest of windows."""
+        """Return the maximum of each window."""
         return nn.max_pool(x, window, stride)
 
     def dynamic_slice(self, x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
-        """Slice at traced places."""
+        """Slice at traced starts."""
         return lax.dynamic_slice(x, tuple(starts), tuple(sizes))
 
     def dynamic_update_slice(self, x: Any, part: Any, starts: Sequence[Any]) -> Any:
-        """Replace a part at traced places."""
+        """Update a slice at traced starts."""
         return lax.dynamic_update_slice(x, part, tuple(starts))
 
     def where_shift(self, x: Any, bits: int) -> Any:
@@ -79,11 +79,11 @@ class Plain:
         return getattr(np, _NAMES.get(name, name))
 
     def cast(self, x: Any, dtype: str) -> Any:
-        """Convert; floats stay as they are."""
+        """Convert; floats stay in 64 bits."""
         return np.asarray(x).astype(np.float64 if dtype in DIGITS else DTYPES[dtype])
 
     def put(self, x: Any, at: Any, values: Any, how: str) -> Any:
-        """Change elements of a copy."""
+        """Update elements of a copy."""
         y = x.copy()
         if how == "set":
             y[at] = values
@@ -128,16 +128,16 @@ class Plain:
         return np.concatenate(parts, 1).astype(x.dtype)
 
     def max_pool(self, x: Any, window: int, stride: int) -> Any:
-        """Take the greatest of windows."""
+        """Return the maximum of each window."""
         windows = np.lib.stride_tricks.sliding_window_view(x, (window, window), (2, 3))
         return windows[:, :, ::stride, ::stride].max((-2, -1))
 
     def dynamic_slice(self, x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
-        """Slice at places that are moved inside."""
+        """Slice at starts that are clamped."""
         return x[_inside(x, starts, sizes)]
 
     def dynamic_update_slice(self, x: Any, part: Any, starts: Sequence[Any]) -> Any:
-        """Replace a part at places that are moved inside."""
+        """Update a slice at starts that are clamped."""
         y = x.copy()
         y[_inside(x, starts, part.shape)] = part
         return y
@@ -148,7 +148,7 @@ class Plain:
 
 
 def _inside(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> tuple[slice, ...]:
-    """Return a part that begins where it is told; a negative start counts from the end."""
+    """Return the slice with clamped starts; a negative start counts from the end."""
     found: list[slice] = []
     for start, n, m in zip(starts, x.shape, sizes, strict=True):
         at = int(start) + (n if start < 0 else 0)
