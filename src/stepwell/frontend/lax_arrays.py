@@ -354,7 +354,7 @@ def _running(
         return fresh(m.flip(compute(m.flip(value, at), at), at))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return the running {what} along ``axis``, from the end where ``reverse``."
+    function.__doc__ = f"Return the cumulative {what} along ``axis``, from the end if ``reverse``."
     return function
 
 
@@ -363,8 +363,8 @@ def _log_sums(value: Tensor, axis: int) -> Tensor:
 
 
 cumlogsumexp = _running("cumlogsumexp", _log_sums, "logarithms of sums of exponentials")
-cummax = _running("cummax", lambda x, a: r.cumulative_max(x, axis=a), "greatest elements")
-cummin = _running("cummin", lambda x, a: r.cumulative_min(x, axis=a), "least elements")
+cummax = _running("cummax", lambda x, a: r.cumulative_max(x, axis=a), "maxima")
+cummin = _running("cummin", lambda x, a: r.cumulative_min(x, axis=a), "minima")
 cumprod = _running("cumprod", lambda x, a: cast(r.cumulative_prod(x, axis=a), x.kind), "products")
 cumsum = _running("cumsum", lambda x, a: cast(r.cumulative_sum(x, axis=a), x.kind), "sums")
 
@@ -381,10 +381,10 @@ def _reduction(name: str, op: str, what: str) -> Callable[..., Tensor]:
     return function
 
 
-reduce_and = _reduction("reduce_and", "reduce_and", "the elements combined by `&`")
-reduce_max = _reduction("reduce_max", "reduce_max", "the greatest elements")
-reduce_min = _reduction("reduce_min", "reduce_min", "the least elements")
-reduce_or = _reduction("reduce_or", "reduce_or", "the elements combined by `|`")
+reduce_and = _reduction("reduce_and", "reduce_and", "the reduction by `&`")
+reduce_max = _reduction("reduce_max", "reduce_max", "the maxima")
+reduce_min = _reduction("reduce_min", "reduce_min", "the minima")
+reduce_or = _reduction("reduce_or", "reduce_or", "the reduction by `|`")
 reduce_prod = _reduction("reduce_prod", "reduce_prod", "products")
 reduce_sum = _reduction("reduce_sum", "reduce_sum", "sums")
 

@@ -179,7 +179,7 @@ log1p = _accurate("log1p", e.log1p, "log(1 + x), precise near 0.")
 logistic = _accurate("logistic", _emitter("sigmoid"), "``1 / (1 + exp(-x))``.")
 neg = _unary("neg", e.negative, "``-x``.", NUMBERS)
 population_count = _unary(
-    "population_count", _count("popcount"), "how many bits are set, in the dtype of x.", INTEGERS
+    "population_count", _count("popcount"), "the number of set bits, in the dtype of x.", INTEGERS
 )
 reciprocal = _unary("reciprocal", e.reciprocal, "``1 / x``.", FLOATS)
 rsqrt = _accurate("rsqrt", e.rsqrt, "``1 / sqrt(x)``.")
@@ -199,7 +199,7 @@ bitwise_xor = _binary("bitwise_xor", e.bitwise_xor, "``x ^ y``.", BITS)
 div = _binary(
     "div",
     _divided,
-    "``x / y``; of integers cut towards zero, all bits set for y = 0.",
+    "``x / y``; truncated for integers, with all bits set for y = 0.",
     NUMBERS,
 )
 eq = _binary("eq", e.equal, "``x == y``.", ())
@@ -207,22 +207,25 @@ ge = _binary("ge", e.greater_equal, "``x >= y``.", ())
 gt = _binary("gt", e.greater, "``x > y``.", ())
 le = _binary("le", e.less_equal, "``x <= y``.", ())
 lt = _binary("lt", e.less, "``x < y``.", ())
-max_ = _binary("max", e.maximum, "the greater of x and y; NaN where either is.", ())
-min_ = _binary("min", e.minimum, "the lesser of x and y; NaN where either is.", ())
+max_ = _binary("max", e.maximum, "the maximum of x and y; NaN where either is NaN.", ())
+min_ = _binary("min", e.minimum, "the minimum of x and y; NaN where either is NaN.", ())
 ne = _binary("ne", e.not_equal, "``x != y``.", ())
 pow_ = _binary("pow", _power, "``x**y``.", NUMBERS)
 rem = _binary(
-    "rem", _remainder, "what `div` leaves, with the sign of x; x itself for integer y = 0.", NUMBERS
+    "rem", _remainder, "the remainder of `div`, with the sign of x; x for integer y = 0.", NUMBERS
 )
 shift_left = _binary("shift_left", _shifted("shift_left"), "``x << y``.", INTEGERS)
 shift_right_arithmetic = _binary(
     "shift_right_arithmetic",
     _shifted("shift_right", True),
-    "``x >> y``, the sign shifted in.",
+    "``x >> y``, shifting in the sign.",
     INTEGERS,
 )
 shift_right_logical = _binary(
-    "shift_right_logical", _shifted("shift_right", False), "``x >> y``, zeros shifted in.", INTEGERS
+    "shift_right_logical",
+    _shifted("shift_right", False),
+    "``x >> y``, shifting in zeros.",
+    INTEGERS,
 )
 sub = _binary("sub", e.subtract, "``x - y``.", NUMBERS)
 
