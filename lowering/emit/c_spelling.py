@@ -181,7 +181,7 @@ class CSpelling(Spelling):
         target = self.type(to)
         if target == self.type(source):
             return x
-        middle = _middle(to, source) if to.lanes else None
+        middle = _intermediate_kind(to, source) if to.lanes else None
         if middle is not None:
             return self.convert(to, self.convert(middle, x, source), middle)
         if rows := doubled(to, source) if to.lanes else []:
@@ -368,7 +368,7 @@ _REGISTERS = {
 """By vector length in bits: the machines with such registers, and their asm constraints."""
 
 
-def _middle(to: Kind, source: Kind) -> Kind | None:
+def _intermediate_kind(to: Kind, source: Kind) -> Kind | None:
     """Return the intermediate kind of a conversion that gcc else does lane by lane, or None.
 
     Small integers and floats are converted through i32, which holds all of the integers.

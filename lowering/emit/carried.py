@@ -24,7 +24,7 @@ def pass_through_memory(block: Block, groups: Sequence[Sequence[Operation]]) -> 
         for op in group:
             for value in op.results:
                 if not isinstance(value.type, MemRefType) and _leaves(value, block, group):
-                    loads.add(_pass(value, op, block))
+                    loads.add(_store_and_load(value, op, block))
     return loads
 
 
@@ -33,7 +33,7 @@ def _leaves(value: SSAValue, block: Block, group: Sequence[Operation]) -> bool:
     return any(block.find_ancestor_op_in_block(use.operation) not in group for use in value.uses)
 
 
-def _pass(value: SSAValue, op: Operation, block: Block) -> Operation:
+def _store_and_load(value: SSAValue, op: Operation, block: Block) -> Operation:
     buffer = memref.AllocOp([], [], MemRefType(value.type, []))
     buffer.memref.name_hint = value.name_hint
     store = memref.StoreOp.get(value, buffer.memref, [])

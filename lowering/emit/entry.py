@@ -59,7 +59,7 @@ def entries(module: ModuleOp, target: str = "c") -> list[Entry]:
         found.append(Entry(op, arguments, shapes, arena, signature))
     if not found:
         fail(module, "no public function to export", help="make one func.func public")
-    found = _named_as_made(found)
+    found = _rename_results_to_constants(found)
     makers = {entry.name: replace(entry.signature, kernels=()) for entry in found}
     return [
         replace(entry, signature=replace(entry.signature, maker=makers[name]))
@@ -91,7 +91,7 @@ def guarded(signature: Signature, guards: tuple[Guard, ...]) -> Signature:
     return replace(signature, guards=guards, maker=maker and replace(maker, guards=guards))
 
 
-def _named_as_made(found: Sequence[Entry]) -> list[Entry]:
+def _rename_results_to_constants(found: Sequence[Entry]) -> list[Entry]:
     """Rename the results of the function that computes constants to the constants."""
     names = {
         (f"{entry.name}.constants", a.made): a.title

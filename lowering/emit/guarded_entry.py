@@ -75,7 +75,7 @@ def _tests(entry: Entry, guards: Guards) -> Iterator[tuple[str, int, str]]:
         if len(factors) > 1 or (factors and len(a.shape) > 1):
             number = guards.number(entry.op, (f"result {k} has more bytes than any memory",))
             product = " * ".join(f"(double){size}" for size in factors)
-            known = _known(a.shape) * DTYPES[a.dtype].bytes
+            known = _static_product(a.shape) * DTYPES[a.dtype].bytes
             yield f"{product} * {known}.0 > {LONGEST_AXIS}.0", number, "0"
     for a in entry.of_role("arena"):
         least = a.shape[0] if a.shape[0] != DYNAMIC else 0
@@ -83,7 +83,7 @@ def _tests(entry: Entry, guards: Guards) -> Iterator[tuple[str, int, str]]:
         yield f"arena_bytes < {least} || arena_bytes > {LONGEST_AXIS}", number, "arena_bytes"
 
 
-def _known(shape: Sequence[int]) -> int:
+def _static_product(shape: Sequence[int]) -> int:
     result = 1
     for n in shape:
         result *= n if n != DYNAMIC else 1
@@ -96,7 +96,7 @@ def _memory(entry: Entry) -> Iterator[tuple[str, str]]:
     for k, a in enumerate(entry.of_role("input", "constant", "output")):
         if a.role != "output":
             continue
-        bytes = str(_known(a.shape) * DTYPES[a.dtype].bytes)
+        bytes = str(_static_product(a.shape) * DTYPES[a.dtype].bytes)
         for n in a.shape:
             if n == DYNAMIC:
                 bytes += f" * sizes[{sizes}]"

@@ -50,12 +50,12 @@ class Host:
         """Return the schedule of one public function."""
         inputs = [n for a in entry.of_role("input") for n in a.shape]
         dims = [f"d{k}" for k in range(sum(n < 0 for n in inputs))]
-        sizes = self._called(entry.shapes, dims) if entry.shapes is not None else []
+        sizes = self._call_results(entry.shapes, dims) if entry.shapes is not None else []
         arena: Tree = entry.signature.arena
         if arena is None:
             if entry.arena is None:
                 fail(entry.op, f"the arena has no size known now and no @{entry.name}.arena")
-            (arena,) = self._called(entry.arena, dims)
+            (arena,) = self._call_results(entry.arena, dims)
         first = [{"do": "sizes", "sizes": sizes}, {"do": "arena", "bytes": arena}]
         unknown = {"input": iter(dims), "output": iter(sizes)}
         for argument, value in zip(entry.arguments, entry.op.args, strict=True):
@@ -70,7 +70,7 @@ class Host:
         self.block(entry.op.body.block)
         return [*first, *self.steps]
 
-    def _called(self, op: func.FuncOp, arguments: Sequence[Tree]) -> list[Tree]:
+    def _call_results(self, op: func.FuncOp, arguments: Sequence[Tree]) -> list[Tree]:
         """Walk a function of numbers; return its results."""
         self.trees.update(zip(op.args, arguments, strict=True))
         self.block(op.body.block)

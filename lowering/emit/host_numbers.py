@@ -99,7 +99,7 @@ def _select(op: arith.SelectOp, operands: Sequence[Tree]) -> Tree:
     return ["select", *operands]
 
 
-def _same(op: Any, operands: Sequence[Tree]) -> Tree:
+def _operand(op: Any, operands: Sequence[Tree]) -> Tree:
     return operands[0]
 
 
@@ -126,7 +126,7 @@ NUMBERS: dict[type[Any], Number] = {
     arith.CmpiOp: _cmpi,
     arith.CmpfOp: _cmpf,
     arith.SelectOp: _select,
-    arith.IndexCastOp: _same,
+    arith.IndexCastOp: _operand,
     arith.ExtSIOp: _extsi,
     arith.ExtFOp: _extf,
     arith.ExtUIOp: _extui,

@@ -141,14 +141,14 @@ def _request(w: Writer, op: scf.ForOp) -> str:
 
     The attribute for independent iterations is ignored in modules that begin on this floor.
     """
-    if times := _written_out(op):
+    if times := _unrolled_trips(op):
         return w.spelling.unroll(times)
     if INDEPENDENT in op.attributes and w.guards is None:
         return w.spelling.independent()
     return ""
 
 
-def _written_out(op: scf.ForOp) -> int:
+def _unrolled_trips(op: scf.ForOp) -> int:
     """Return the trip count of a loop that is to be unrolled, else 0."""
     limits = [v.owner for v in (op.lb, op.ub, op.step)]
     if "kernel.unroll" not in op.attributes:

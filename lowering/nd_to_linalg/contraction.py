@@ -46,7 +46,7 @@ def _dot_general(lowering: Lowering, op: DotGeneralOp, operands: Operands) -> Op
     )
     sizes = Sizes(lowering)
     shape = [sizes.of(x, a) for a in (*bx, *fx)] + [sizes.of(w, a) for a in fw]
-    shape[:first] = [_known(a, sizes.of(w, b)) for a, b in zip(shape, bw, strict=False)]
+    shape[:first] = [_static_size(a, sizes.of(w, b)) for a, b in zip(shape, bw, strict=False)]
     maps = [
         AffineMap(len(loops), 0, tuple(of_x[a] for a in range(ranks[0]))),
         AffineMap(len(loops), 0, tuple(of_w[a] for a in range(ranks[1]))),
@@ -55,7 +55,7 @@ def _dot_general(lowering: Lowering, op: DotGeneralOp, operands: Operands) -> Op
     return (_sum_of_products(lowering, op, [x, w], shape, maps),)
 
 
-def _known(a: Size, b: Size) -> Size:
+def _static_size(a: Size, b: Size) -> Size:
     return a if isinstance(a, int) else b
 
 
@@ -98,8 +98,8 @@ def _convolution(lowering: Lowering, op: ConvolutionOp, operands: Operands) -> O
     along = phases(window, [shape_of(x)[a] for a in layout.x[2:]], places)
     if along:
         return (_by_phases(lowering, op, x, w, along),)
-    x = _spread(lowering, x, window, layout)
-    return (by_taps(lowering, op, x, w) or _slid(lowering, op, x, w),)
+    x = _dilated_and_padded(lowering, x, window, layout)
+    return (by_taps(lowering, op, x, w) or _sliding_window(lowering, op, x, w),)
 
 
 def _by_phases(
@@ -114,7 +114,7 @@ def _by_phases(
         for each, n in zip(along, extents, strict=True)
     )
     plain = replace(window, low=low, high=high, lhs_dilation=(1,) * len(low))
-    x = _spread(lowering, x, plain, layout)
+    x = _dilated_and_padded(lowering, x, plain, layout)
     sizes = Sizes(lowering)
     shape: list[Size] = list(shape_of(op.y))
     images = sizes.of(x, layout.x[0])
@@ -129,7 +129,7 @@ def _by_phases(
             continue
         read = [(p.begin + n, p.reads, 1) for p, n in zip(phase, low, strict=True)]
         taps = [(p.tap, p.taps, p.step) for p in phase]
-        part = _slid(
+        part = _sliding_window(
             lowering,
             op,
             sliced(lowering, x, layout.x[2:], read, sizes.all_of(x)),
@@ -142,7 +142,7 @@ def _by_phases(
     return into
 
 
-def _slid(lowering: Lowering, op: ConvolutionOp, x: SSAValue, w: SSAValue) -> SSAValue:
+def _sliding_window(lowering: Lowering, op: ConvolutionOp, x: SSAValue, w: SSAValue) -> SSAValue:
     """Loop over the result's axes in order, then over input features and the window.
 
     The group of an output feature is its number divided by the features per group, so that a
@@ -152,7 +152,7 @@ def _slid(lowering: Lowering, op: ConvolutionOp, x: SSAValue, w: SSAValue) -> SS
     rank = len(layout.y)
     loops = [AffineExpr.dimension(i) for i in range(rank)]
     n, feature, *places = (loops[a] for a in layout.y)
-    c, *kernel = _summed(loops, [shape_of(w)[a] for a in layout.w[1:]])
+    c, *kernel = _append_reductions(loops, [shape_of(w)[a] for a in layout.w[1:]])
     spots = [
         _sum(p if stride == 1 else p * stride, k if apart == 1 else k * apart)
         for p, k, stride, apart in zip(
@@ -164,8 +164,8 @@ def _slid(lowering: Lowering, op: ConvolutionOp, x: SSAValue, w: SSAValue) -> SS
             len(loops),
             layout.x,
             [
-                _of_group(op, op.parts, feature, n, shape_of(op.x)[layout.x[0]] // op.parts),
-                _of_group(op, groups, feature, c, shape_of(op.w)[layout.w[1]]),
+                _index_in_group(op, op.parts, feature, n, shape_of(op.x)[layout.x[0]] // op.parts),
+                _index_in_group(op, groups, feature, c, shape_of(op.w)[layout.w[1]]),
                 *spots,
             ],
         ),
@@ -182,7 +182,7 @@ def _slid(lowering: Lowering, op: ConvolutionOp, x: SSAValue, w: SSAValue) -> SS
     return _sum_of_products(lowering, op, [x, w], shape, maps)
 
 
-def _summed(loops: list[AffineExpr], sizes: Sequence[int]) -> list[AffineExpr]:
+def _append_reductions(loops: list[AffineExpr], sizes: Sequence[int]) -> list[AffineExpr]:
     """Append a reduction loop for each axis longer than 1, or a single one if there is none.
 
     Return the index along each of these axes.
@@ -200,7 +200,7 @@ def _sum(a: AffineExpr, b: AffineExpr) -> AffineExpr:
     return a if b == AffineExpr.constant(0) else a + b
 
 
-def _of_group(
+def _index_in_group(
     op: ConvolutionOp, groups: int, feature: AffineExpr, number: AffineExpr, each: int
 ) -> AffineExpr:
     """Return the index of feature, or image, ``number`` of x in an output feature's group.
@@ -236,7 +236,7 @@ def _count(sizes: Sizes, x: SSAValue, w: SSAValue, op: ConvolutionOp, axis: int)
     return sizes.div(sizes.max(room, 0), stride)
 
 
-def _spread(
+def _dilated_and_padded(
     lowering: Lowering, x: SSAValue, window: shapes.Window, layout: shapes.Layout
 ) -> SSAValue:
     """Return ``x`` dilated and padded with zeros, ``x`` itself if neither is needed."""

@@ -75,14 +75,14 @@ def _scan(lowering: Lowering, op: ScanOp, operands: Operands) -> Operands:
         at.name_hint = "i"
         if last is not None:
             at = lowering.insert(arith.SubiOp(last, at)).result
-        slices = [_taken(lowering, x, at, shape) for x, shape in zip(xs, shapes, strict=True)]
+        slices = [_slice_at(lowering, x, at, shape) for x, shape in zip(xs, shapes, strict=True)]
         inside = [*block.args[1 : 1 + first], *slices]
         for was, now in zip(op.body.block.args, inside, strict=True):
             lowering.values[was] = now
             now.name_hint = was.name_hint
         results = lower_block(lowering, op.body.block)
         rows = [
-            _put(lowering, y, into, at, shape)
+            _insert_at(lowering, y, into, at, shape)
             for y, into, (_, shape) in zip(
                 results[first:], block.args[1 + first :], stacked, strict=True
             )
@@ -103,7 +103,7 @@ def _destinations(
     return found
 
 
-def _taken(lowering: Lowering, x: SSAValue, at: SSAValue, sizes: Sequence[Size]) -> SSAValue:
+def _slice_at(lowering: Lowering, x: SSAValue, at: SSAValue, sizes: Sequence[Size]) -> SSAValue:
     """Return ``x[at]``, a slice of these sizes."""
     ones = [1] * (len(sizes) + 1)
     offsets: list[Size] = [at, *(0 for _ in sizes)]
@@ -111,7 +111,7 @@ def _taken(lowering: Lowering, x: SSAValue, at: SSAValue, sizes: Sequence[Size])
     return lowering.insert(tensor.ExtractSliceOp(x, offsets, [1, *sizes], ones, slice)).result
 
 
-def _put(
+def _insert_at(
     lowering: Lowering, y: SSAValue, into: SSAValue, at: SSAValue, sizes: Sequence[Size]
 ) -> SSAValue:
     """Return ``into`` with ``y`` written to ``into[at]``."""

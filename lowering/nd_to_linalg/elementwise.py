@@ -29,7 +29,7 @@ def _rule(body: Scalars) -> Any:
     return rule
 
 
-def _by(op: Any) -> Scalars:
+def _body_of(op: Any) -> Scalars:
     """Return the body that is a single op."""
     return lambda b, *scalars: b.emit(op(*scalars))
 
@@ -100,12 +100,12 @@ def _mod(b: Body, x: SSAValue, y: SSAValue) -> SSAValue:
     if not b.floats:
         return rest
     zero = b.number(0)
-    rest = b.select(_disagree(b, rest, y), b.add(rest, y), rest)
+    rest = b.select(_signs_differ(b, rest, y), b.add(rest, y), rest)
     signed_zero = b.emit(math.CopySignOp(zero, y))
     return b.select(b.compare("eq", rest, zero), signed_zero, rest)
 
 
-def _disagree(b: Body, rest: SSAValue, y: SSAValue) -> SSAValue:
+def _signs_differ(b: Body, rest: SSAValue, y: SSAValue) -> SSAValue:
     """Return whether a remainder is nonzero and its sign differs from the divisor's."""
     signs = b.differ(_negative(b, rest), _negative(b, y))
     return b.both(b.compare("ne", rest, b.number(0)), signs)
@@ -124,7 +124,7 @@ def _float_floor_div(b: Body, x: SSAValue, y: SSAValue) -> SSAValue:
     """
     zero, plain, rest = b.number(0), b.div(x, y), _rem(b, x, y)
     quotient = b.div(b.sub(x, rest), y)
-    quotient = b.select(_disagree(b, rest, y), b.sub(quotient, b.number(1)), quotient)
+    quotient = b.select(_signs_differ(b, rest, y), b.sub(quotient, b.number(1)), quotient)
     below = b.emit(math.FloorOp(quotient))
     over = b.compare("gt", b.sub(quotient, below), b.number(0.5))
     nearest = b.select(over, b.add(below, b.number(1)), below)
@@ -213,10 +213,10 @@ register(
         arithmetic.SignOp: _sign,
         arithmetic.SquareOp: lambda b, x: b.mul(x, x),
         arithmetic.ReciprocalOp: _reciprocal,
-        arithmetic.CeilOp: _by(math.CeilOp),
-        arithmetic.FloorOp: _by(math.FloorOp),
-        arithmetic.RoundOp: _by(math.RoundEvenOp),
-        arithmetic.TruncOp: _by(math.TruncOp),
+        arithmetic.CeilOp: _body_of(math.CeilOp),
+        arithmetic.FloorOp: _body_of(math.FloorOp),
+        arithmetic.RoundOp: _body_of(math.RoundEvenOp),
+        arithmetic.TruncOp: _body_of(math.TruncOp),
         arithmetic.AddOp: Body.add,
         arithmetic.SubOp: Body.sub,
         arithmetic.MulOp: Body.mul,
@@ -225,36 +225,36 @@ register(
         arithmetic.RemOp: _rem,
         arithmetic.ModOp: _mod,
         arithmetic.FmaOp: _fma,
-        transcendental.ExpOp: _by(math.ExpOp),
-        transcendental.Exp2Op: _by(math.Exp2Op),
-        transcendental.Expm1Op: _by(math.ExpM1Op),
-        transcendental.LogOp: _by(math.LogOp),
-        transcendental.Log2Op: _by(math.Log2Op),
-        transcendental.Log10Op: _by(math.Log10Op),
-        transcendental.Log1pOp: _by(math.Log1pOp),
-        transcendental.SqrtOp: _by(math.SqrtOp),
-        transcendental.RsqrtOp: _by(math.RsqrtOp),
-        transcendental.CbrtOp: _by(math.CbrtOp),
-        transcendental.SinOp: _by(math.SinOp),
-        transcendental.CosOp: _by(math.CosOp),
-        transcendental.TanOp: _by(math.TanOp),
-        transcendental.AsinOp: _by(math.AsinOp),
-        transcendental.AcosOp: _by(math.AcosOp),
-        transcendental.AtanOp: _by(math.AtanOp),
-        transcendental.SinhOp: _by(math.SinhOp),
-        transcendental.CoshOp: _by(math.CoshOp),
-        transcendental.TanhOp: _by(math.TanhOp),
-        transcendental.AsinhOp: _by(math.AsinhOp),
-        transcendental.AcoshOp: _by(math.AcoshOp),
-        transcendental.AtanhOp: _by(math.AtanhOp),
-        transcendental.ErfOp: _by(math.ErfOp),
-        transcendental.ErfcOp: _by(ErfcOp),
+        transcendental.ExpOp: _body_of(math.ExpOp),
+        transcendental.Exp2Op: _body_of(math.Exp2Op),
+        transcendental.Expm1Op: _body_of(math.ExpM1Op),
+        transcendental.LogOp: _body_of(math.LogOp),
+        transcendental.Log2Op: _body_of(math.Log2Op),
+        transcendental.Log10Op: _body_of(math.Log10Op),
+        transcendental.Log1pOp: _body_of(math.Log1pOp),
+        transcendental.SqrtOp: _body_of(math.SqrtOp),
+        transcendental.RsqrtOp: _body_of(math.RsqrtOp),
+        transcendental.CbrtOp: _body_of(math.CbrtOp),
+        transcendental.SinOp: _body_of(math.SinOp),
+        transcendental.CosOp: _body_of(math.CosOp),
+        transcendental.TanOp: _body_of(math.TanOp),
+        transcendental.AsinOp: _body_of(math.AsinOp),
+        transcendental.AcosOp: _body_of(math.AcosOp),
+        transcendental.AtanOp: _body_of(math.AtanOp),
+        transcendental.SinhOp: _body_of(math.SinhOp),
+        transcendental.CoshOp: _body_of(math.CoshOp),
+        transcendental.TanhOp: _body_of(math.TanhOp),
+        transcendental.AsinhOp: _body_of(math.AsinhOp),
+        transcendental.AcoshOp: _body_of(math.AcoshOp),
+        transcendental.AtanhOp: _body_of(math.AtanhOp),
+        transcendental.ErfOp: _body_of(math.ErfOp),
+        transcendental.ErfcOp: _body_of(ErfcOp),
         transcendental.PowOp: _pow,
-        transcendental.Atan2Op: _by(math.Atan2Op),
+        transcendental.Atan2Op: _body_of(math.Atan2Op),
         transcendental.HypotOp: _hypot,
         bitwise.NotOp: _not,
-        bitwise.PopcountOp: _by(math.CtPopOp),
-        bitwise.ClzOp: _by(math.CountLeadingZerosOp),
+        bitwise.PopcountOp: _body_of(math.CtPopOp),
+        bitwise.ClzOp: _body_of(math.CountLeadingZerosOp),
         bitwise.AndOp: Body.both,
         bitwise.OrOp: Body.either,
         bitwise.XorOp: Body.differ,
@@ -271,7 +271,7 @@ register(
         compare.IsfiniteOp: _against_infinity("lt"),
         compare.MaxOp: Body.max,
         compare.MinOp: Body.min,
-        compare.CopysignOp: _by(math.CopySignOp),
+        compare.CopysignOp: _body_of(math.CopySignOp),
         compare.ClampOp: _clamp,
     }
 )

@@ -113,7 +113,7 @@ def _arg_reduce(lowering: Lowering, op: ArgReduceOp, operands: Operands) -> Oper
     """
     (x,) = operands
     if op.axis.value.data == len(shape_of(op.x)) - 1:
-        return (_first_place(lowering, op, x),)
+        return (_arg_reduce_contiguous(lowering, op, x),)
     axis, of, place = op.axis.value.data, element(op.x), element(op.y)
     sizes, rank = Sizes(lowering), len(shape_of(op.x))
     kept = [a for a in range(rank) if a != axis]
@@ -137,7 +137,7 @@ def _arg_reduce(lowering: Lowering, op: ArgReduceOp, operands: Operands) -> Oper
     return generic(lowering, [x], [best, places], maps, iterators(rank, [axis]), body, kind)[1:]
 
 
-def _first_place(lowering: Lowering, op: ArgReduceOp, x: SSAValue) -> SSAValue:
+def _arg_reduce_contiguous(lowering: Lowering, op: ArgReduceOp, x: SSAValue) -> SSAValue:
     """Find the best along the last axis, then the first index of an equal element or NaN.
 
     The index accumulator starts at the last index, which is an upper bound.
@@ -156,7 +156,7 @@ def _first_place(lowering: Lowering, op: ArgReduceOp, x: SSAValue) -> SSAValue:
     (best,) = generic(lowering, [x], [best], maps, loops, better, kind)
 
     last = sizes.sub(sizes.max(sizes.of(x, axis), 1), 1)
-    counted = _counting(place, kind, last)
+    counted = _index_type(place, kind, last)
     if isinstance(last, int):
         start = constant(lowering, last, dtype(counted))
     else:
@@ -185,7 +185,7 @@ def _first_place(lowering: Lowering, op: ArgReduceOp, x: SSAValue) -> SSAValue:
     return mapped(lowering, [y], place, widened, dtype(counted))[0]
 
 
-def _counting(place: Any, kind: DType, last: Size) -> Any:
+def _index_type(place: Any, kind: DType, last: Size) -> Any:
     """Return the type in which indices are compared: as wide as the elements, if that suffices.
 
     Then as many indices as elements fit in a vector.

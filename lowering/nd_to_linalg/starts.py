@@ -54,12 +54,12 @@ def is_best_a_view(op: SliceOp, begins: Sequence[Size]) -> bool:
     for use in op.x.uses:
         if isinstance(use.operation, DynamicUpdateSliceOp) and use.index == 0:
             into = written(use.operation)
-            if into == taken or _apart(taken, into):
+            if into == taken or _are_disjoint(taken, into):
                 return True
     return False
 
 
-def _apart(a: Sequence[range], b: Sequence[range | None]) -> bool:
+def _are_disjoint(a: Sequence[range], b: Sequence[range | None]) -> bool:
     """Whether two blocks are disjoint."""
     return any(y is not None and never_meet(x, y) for x, y in zip(a, b, strict=True))
 

@@ -59,7 +59,7 @@ def by_taps(lowering: Lowering, op: ConvolutionOp, x: SSAValue, w: SSAValue) -> 
             offsets = [0] * len(layout.y)
             for axis, place in zip(layout.y[2:], spot, strict=True):
                 offsets[axis] = place
-            into = inserted(lowering, _among_units(lowering, sum, op), into, offsets)
+            into = inserted(lowering, _with_unit_axes(lowering, sum, op), into, offsets)
     return into
 
 
@@ -119,7 +119,7 @@ def _laid_out(layout: Sequence[int], loops: Sequence[AffineExpr]) -> AffineMap:
     return AffineMap(len(loops), 0, tuple(at[a] for a in range(len(layout))))
 
 
-def _among_units(lowering: Lowering, x: SSAValue, op: ConvolutionOp) -> SSAValue:
+def _with_unit_axes(lowering: Lowering, x: SSAValue, op: ConvolutionOp) -> SSAValue:
     """Return one number per feature as a tensor of the rank of the result."""
     layout = op.how[2]
     shape = [1] * len(layout.y)

@@ -28,7 +28,7 @@ def border_groups(block: Block) -> Iterator[tuple[list[Operation], int]]:
     for op in block.ops:
         if isinstance(op, tensor.InsertSliceOp) and _is_end(op):
             pieces = list(_pieces(op))
-            common = _common([shape(p.results[0]) for p in pieces])
+            common = _common_leading_axes([shape(p.results[0]) for p in pieces])
             if len(pieces) > 1 and prod(shape(op.result)[:common]) >= PLACES:
                 yield pieces, common
                 continue
@@ -86,7 +86,7 @@ def _is_piece(op: Operation | Block) -> bool:
     return len(op.inputs) == 1 and all(index == plain for index in indices(op))
 
 
-def _common(shapes: Sequence[tuple[int, ...]]) -> int:
+def _common_leading_axes(shapes: Sequence[tuple[int, ...]]) -> int:
     """Return the number of leading axes in which all shapes are equal."""
     for axis, sizes in enumerate(zip(*shapes, strict=True)):
         if len(set(sizes)) > 1:

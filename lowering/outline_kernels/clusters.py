@@ -148,7 +148,7 @@ def refusal(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> str:
         return "one of them is a kernel of its own"
     if len(a.members) + len(b.members) > MEMBERS:
         return "the kernel is long enough"
-    if _begins_with_what_is_read(a, b):
+    if _updates_value_with_readers(a, b):
         return "it goes on with what is read besides, of a size that only the run knows"
     work = _work(a) + _work(b)
     tiny = work <= SERIAL
@@ -169,7 +169,7 @@ def refusal(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> str:
     return _order(a, b, pairs, tiny)
 
 
-def _begins_with_what_is_read(a: Cluster, b: Cluster) -> bool:
+def _updates_value_with_readers(a: Cluster, b: Cluster) -> bool:
     """Whether an op of ``b`` updates a result of ``a`` in place that has another reader.
 
     The kernel would need a scratch copy of it, which it cannot allocate for a dynamic size.
@@ -186,14 +186,16 @@ def _begins_with_what_is_read(a: Cluster, b: Cluster) -> bool:
 
 def _order(a: Cluster, b: Cluster, pairs: list[tuple[int, int]], tiny: bool) -> str:
     """Return why one kernel would traverse memory in a worse order, "" if it would not."""
-    if _walks_down(a, b, pairs):
+    if _sums_down_columns(a, b, pairs):
         return "a sum over rows would walk down columns, a few at a time"
-    if not tiny and any(_gathers_across(op, c, k) for c, k in _kept(a, b, pairs) for op in c.loops):
+    if not tiny and any(
+        _gathers_across(op, c, k) for c, k in _shared_loops(a, b, pairs) for op in c.loops
+    ):
         return "what is gathered would be written across rows"
     return ""
 
 
-def _kept(
+def _shared_loops(
     a: Cluster, b: Cluster, pairs: list[tuple[int, int]]
 ) -> Sequence[tuple[Cluster, list[int]]]:
     return (a, [i for i, _ in pairs]), (b, [j for _, j in pairs])
@@ -214,12 +216,12 @@ def _gathers_across(op: Operation, cluster: Cluster, kept: list[int]) -> bool:
     return last in shared and len(shared) < len(op.iterator_types)
 
 
-def _walks_down(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> bool:
+def _sums_down_columns(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> bool:
     """Whether one cluster sums over many rows and the other has loops besides the columns.
 
     On its own such a sum reads whole rows contiguously, in runs that are divided among threads.
     """
-    for (tall, kept), (other, _) in permutations(_kept(a, b, pairs)):
+    for (tall, kept), (other, _) in permutations(_shared_loops(a, b, pairs)):
         if len(kept) == 1 and any(_sums_rows(op, tall.loops[op][kept[0]]) for op in tall.loops):
             return any(
                 isinstance(op, linalg.GenericOp) and len(op.iterator_types) > 1

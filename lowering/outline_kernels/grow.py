@@ -55,7 +55,7 @@ class Cut:
             if is_computing(op):
                 self._add(op)
             elif not isinstance(op, linalg.FillOp | tensor.EmptyOp):
-                self._pass(op)
+                self._record_host_op(op)
             else:
                 self.reached[op] = self._latest(op)
         if least:
@@ -92,7 +92,7 @@ class Cut:
                 pairs = [(k, k) for k in range(len(reader.loops[use.operation]))]
                 self._merge(cluster, reader, pairs, reader.position)
 
-    def _pass(self, op: Operation) -> None:
+    def _record_host_op(self, op: Operation) -> None:
         """Record the dependences of a host op, and hold the clusters whose results it uses."""
         for value in self.outside.values(op):
             if isinstance(value, OpResult) and value.op in self.of:
@@ -195,23 +195,23 @@ def is_scalar_nest(op: Operation) -> bool:
         is_scalar_code(op)
         and all(isinstance(result.type, TensorType) for result in op.results)
         and any(isinstance(inner, tensor.InsertOp) for inner in op.walk())
-        and not any(_reads_what_it_begins_with(inner) for inner in op.walk() if inner is not op)
-        and all(_hands_on_in_place(inner) for inner in op.walk())
+        and not any(_reads_initial_value(inner) for inner in op.walk() if inner is not op)
+        and all(_yields_in_place(inner) for inner in op.walk())
     )
 
 
-def _hands_on_in_place(op: Operation) -> bool:
+def _yields_in_place(op: Operation) -> bool:
     """Whether a loop yields each carried tensor updated in place, as kernels require."""
     if not isinstance(op, scf.ForOp):
         return True
     return all(
-        _begun_as(value) is given
+        _updated_tensor(value) is given
         for value, given in zip(yielded(op.body.block), op.body.block.args[1:], strict=True)
         if isinstance(value.type, TensorType)
     )
 
 
-def _begun_as(value: SSAValue) -> SSAValue:
+def _updated_tensor(value: SSAValue) -> SSAValue:
     """Return the tensor that ``value`` updates in place."""
     while isinstance(value, OpResult):
         match value.op:
@@ -225,7 +225,9 @@ def _begun_as(value: SSAValue) -> SSAValue:
                     break
                 value = loop.arguments[handed.index]
             case scf.IfOp() as branch:
-                ways = [_begun_as(yielded(region.block)[value.index]) for region in branch.regions]
+                ways = [
+                    _updated_tensor(yielded(region.block)[value.index]) for region in branch.regions
+                ]
                 if ways[0] is not ways[1]:
                     break
                 value = ways[0]
@@ -234,7 +236,7 @@ def _begun_as(value: SSAValue) -> SSAValue:
     return value
 
 
-def _reads_what_it_begins_with(op: Operation) -> bool:
+def _reads_initial_value(op: Operation) -> bool:
     """Whether the body of a loop also reads the initial value of a tensor that it carries.
 
     Inside one kernel both share a buffer; as separate launches they have two.

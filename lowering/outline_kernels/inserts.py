@@ -45,14 +45,14 @@ def _base(value: SSAValue, op: Operation) -> SSAValue | None:
         case tensor.InsertOp(dest=dest):
             return _base(dest, op)
         case scf.IfOp() as choice:
-            ends = [_end(region)[value.index] for region in choice.regions]
+            ends = [_yielded(region)[value.index] for region in choice.regions]
             first, second = (_base(end, op) for end in ends)
             return first if first is second else None
         case _:
             return None
 
 
-def _end(region: Region) -> Sequence[SSAValue]:
+def _yielded(region: Region) -> Sequence[SSAValue]:
     last = region.block.last_op
     assert last is not None
     return last.operands

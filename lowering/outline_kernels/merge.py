@@ -233,10 +233,10 @@ def _one_op(pair: _Pair) -> linalg.GenericOp:
         last.detach()
         last.drop_all_references()
     block.add_ops([*moved, linalg.YieldOp(*ends)])
-    return _put(pair, block, list(reads), outputs)
+    return _insert_merged(pair, block, list(reads), outputs)
 
 
-def _put(
+def _insert_merged(
     pair: _Pair,
     block: Block,
     reads: list[tuple[SSAValue, Index]],

@@ -70,11 +70,11 @@ _SILENT: tuple[type[Operation], ...] = (
 def kernel_name(function: str, ops: Sequence[Operation]) -> str:
     """Return a name for the kernel of ``ops``, cut from ``function``; not yet unique."""
     words = [word for op in ops for word in _words(op)]
-    said = _known(words) or _without_repeats(words)
+    said = _usual_name(words) or _without_repeats(words)
     return "_".join((function.replace(".", "_"), *said[:LONGEST]))
 
 
-def _known(words: list[str]) -> list[str]:
+def _usual_name(words: list[str]) -> list[str]:
     """Return the usual name of this combination of words, if there is one."""
     if "sqrt" in words or "rsqrt" in words:
         if words.count("sum") == 2 and "matmul" not in words:
@@ -140,13 +140,13 @@ def _elementwise(op: linalg.GenericOp) -> list[str]:
     for inner in op.body.block.ops:
         if type(inner) in _SILENT:
             continue
-        word = _WORDS.get(type(inner)) or _spelled(inner)
+        word = _WORDS.get(type(inner)) or _word_of(inner)
         if word not in words:
             words.append(word)
     return words
 
 
-def _spelled(op: Operation) -> str:
+def _word_of(op: Operation) -> str:
     if isinstance(op, arith.MaximumfOp | arith.MaxSIOp) and any(
         isinstance(v.owner, arith.ConstantOp) and _is_zero(v.owner) for v in op.operands
     ):

@@ -29,7 +29,7 @@ def arrange(cluster: Cluster) -> None:
     elif sums:
         order = _tiled(sums[0], cluster.loops[sums[0]], order, [stride(out, d) for d in own])
     if len(cluster.members) == 1 and len(last.inputs) == 1 and len(own) > 1:
-        order = _turned(last, own, order)
+        order = _transposed_tile(last, own, order)
     cluster.loops = {op: [loops[j] for j in order] for op, loops in cluster.loops.items()}
 
 
@@ -112,7 +112,7 @@ def _row(op: linalg.GenericOp, loops: list[int], rows: Sequence[int]) -> int:
     return max(longer, key=lambda j: sizes[loops[j]], default=last)
 
 
-def _turned(op: linalg.GenericOp, loops: list[int], order: list[int]) -> list[int]:
+def _transposed_tile(op: linalg.GenericOp, loops: list[int], order: list[int]) -> list[int]:
     """Return ``order`` with the loop in which the input is contiguous before the last.
 
     The output is contiguous in the last one, so a tile of the two loops is transposed.

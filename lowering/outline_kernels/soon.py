@@ -38,7 +38,7 @@ def soon(block: Block, function: func.FuncOp) -> list[Operation]:
     if not isinstance(last, func.ReturnOp):
         return ops
     order = {op: float(number) for number, op in enumerate(ops)}
-    early = _early(ops, last)
+    early = _movable_launches(ops, last)
     if not early:
         return ops
     moving = _Moving(block, order, _readers(function, last, order))
@@ -50,7 +50,7 @@ def soon(block: Block, function: func.FuncOp) -> list[Operation]:
     return sorted(ops, key=lambda op: moving.order[op])
 
 
-def _early(ops: list[Operation], last: func.ReturnOp) -> dict[Operation, None]:
+def _movable_launches(ops: list[Operation], last: func.ReturnOp) -> dict[Operation, None]:
     """Return the launches whose results are only returned or used by other such launches.
 
     A result that is not returned lives longer: it is small, or no larger than operands that die.
@@ -63,7 +63,7 @@ def _early(ops: list[Operation], last: func.ReturnOp) -> dict[Operation, None]:
         returned = {result for result, user in users if user is last}
         waiting = [result for result in op.results if result not in returned]
         if all(user is last or user in found or _is_number(result) for result, user in users) and (
-            all(_is_few(result) for result in waiting) or _takes_their_place(op, waiting)
+            all(_is_few(result) for result in waiting) or _fits_in_dying_operands(op, waiting)
         ):
             found[op] = None
     return found
@@ -132,14 +132,14 @@ def _users(value: SSAValue) -> Iterator[Operation]:
             yield op
 
 
-def _takes_their_place(op: kernel.LaunchOp, results: list[OpResult]) -> bool:
+def _fits_in_dying_operands(op: kernel.LaunchOp, results: list[OpResult]) -> bool:
     """Whether ``results`` are no larger than the operands that only ``op`` uses."""
-    made = {v: _count(v) for v in op.inputs if _is_made_for(v, op)}
-    wanted = [_count(result) for result in results]
+    made = {v: _element_count(v) for v in op.inputs if _is_only_used_by(v, op)}
+    wanted = [_element_count(result) for result in results]
     return min((*wanted, *made.values()), default=0) >= 0 and sum(wanted) <= sum(made.values())
 
 
-def _is_made_for(value: SSAValue, op: Operation) -> bool:
+def _is_only_used_by(value: SSAValue, op: Operation) -> bool:
     """Whether ``value`` is the result of a launch and ``op`` is its only user."""
     at = value
     while isinstance(at, OpResult) and isinstance(at.op, _RESHAPES):
@@ -151,14 +151,14 @@ def _is_made_for(value: SSAValue, op: Operation) -> bool:
     )
 
 
-def _count(value: SSAValue) -> int:
+def _element_count(value: SSAValue) -> int:
     """Return the number of elements of a tensor; -1 where it is dynamic."""
     sizes = value.type.get_shape() if isinstance(value.type, TensorType) else ()
     return prod(sizes) if all(n >= 0 for n in sizes) else -1
 
 
 def _is_few(value: SSAValue) -> bool:
-    return 0 <= _count(value) <= FEW
+    return 0 <= _element_count(value) <= FEW
 
 
 def _is_number(value: SSAValue) -> bool:

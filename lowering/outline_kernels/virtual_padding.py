@@ -49,7 +49,7 @@ def read_beyond_edges(block: Block) -> None:
     for op in list(block.ops):
         if isinstance(op, linalg.GenericOp) and (image := _image(op)) is not None:
             padded = op.inputs[image]
-            if (found := _inside(padded)) is not None:
+            if (found := _interior(padded)) is not None:
                 _rewrite(op, image, *found)
 
 
@@ -73,12 +73,12 @@ def _image(op: linalg.GenericOp) -> int | None:
     return None
 
 
-def _inside(padded: SSAValue) -> tuple[SSAValue, list[int], linalg.FillOp] | None:
+def _interior(padded: SSAValue) -> tuple[SSAValue, list[int], linalg.FillOp] | None:
     """Return the interior of ``padded``, its offsets, and the fill of the border."""
     chain: list[tensor.InsertSliceOp] = []
     at = padded
     while isinstance(op := at.owner, tensor.InsertSliceOp) and at.has_one_use():
-        if op.offsets or op.strides or set(_numbers(op, "strides")) != {1}:
+        if op.offsets or op.strides or set(_static_values(op, "strides")) != {1}:
             return None
         chain.insert(0, op)
         at = op.dest
@@ -91,9 +91,9 @@ def _inside(padded: SSAValue) -> tuple[SSAValue, list[int], linalg.FillOp] | Non
     elif not isinstance(base, tensor.EmptyOp) or not _cover(chain, shape(padded)):
         return None
     found = [f for f in fills if isinstance(f, linalg.FillOp)]
-    if not found or len(found) < len(fills) or not _alike([f.inputs[0] for f in found]):
+    if not found or len(found) < len(fills) or not _all_equal([f.inputs[0] for f in found]):
         return None
-    offsets, sizes = _numbers(last, "offsets"), shape(last.source)
+    offsets, sizes = _static_values(last, "offsets"), shape(last.source)
     if any(not at and m != n for at, m, n in zip(offsets, sizes, shape(padded), strict=True)):
         return None  # a loop would be shorter than the axis that it alone indexes
     columns = sizes[-1]
@@ -101,10 +101,10 @@ def _inside(padded: SSAValue) -> tuple[SSAValue, list[int], linalg.FillOp] | Non
         return None
     if shape(padded)[-1] - columns > AROUND:
         return None
-    return _original(last.source), offsets, found[0]
+    return _copy_source(last.source), offsets, found[0]
 
 
-def _numbers(op: tensor.InsertSliceOp, name: str) -> list[int]:
+def _static_values(op: tensor.InsertSliceOp, name: str) -> list[int]:
     static = op.properties[f"static_{name}"]
     assert isinstance(static, DenseArrayBase)
     return [int(n) for n in static.get_values()]
@@ -112,7 +112,9 @@ def _numbers(op: tensor.InsertSliceOp, name: str) -> list[int]:
 
 def _cover(chain: Sequence[tensor.InsertSliceOp], whole: Sequence[int]) -> bool:
     """Whether the inserted tensors cover the whole without overlap."""
-    boxes = [list(zip(_numbers(op, "offsets"), shape(op.source), strict=True)) for op in chain]
+    boxes = [
+        list(zip(_static_values(op, "offsets"), shape(op.source), strict=True)) for op in chain
+    ]
     if any(size == DYNAMIC_INDEX for box in boxes for _, size in box) or DYNAMIC_INDEX in whole:
         return False
     apart = all(
@@ -122,7 +124,7 @@ def _cover(chain: Sequence[tensor.InsertSliceOp], whole: Sequence[int]) -> bool:
     return apart and sum(prod(n for _, n in box) for box in boxes) == prod(whole)
 
 
-def _alike(values: Sequence[SSAValue]) -> bool:
+def _all_equal(values: Sequence[SSAValue]) -> bool:
     """Whether all scalars are equal."""
     made_by = [v.owner for v in values]
     constants = [op.value for op in made_by if isinstance(op, arith.ConstantOp)]
@@ -130,7 +132,7 @@ def _alike(values: Sequence[SSAValue]) -> bool:
     return same or len(set(values)) == 1
 
 
-def _original(value: SSAValue) -> SSAValue:
+def _copy_source(value: SSAValue) -> SSAValue:
     """Return the source of ``value`` where it is a copy made for an insertion, else itself."""
     op = value.owner
     if isinstance(op, linalg.GenericOp) and is_not_fused(op) and value.has_one_use():

@@ -135,7 +135,7 @@ class Rows(Radix):
 
             def run(b: Body, row: SSAValue, now: Operands) -> Operands:
                 y, table, *both = now
-                table, both = self._begun(b, task, row, ends[2], table, both)
+                table, both = self._histograms(b, task, row, ends[2], table, both)
                 table = self._offsets(b, task, table)
                 table, both = self._passes(b, task, ends[2], table, both)
                 return [self._stored(b, task, row, ends[2], y, both), table, *both]
@@ -145,7 +145,7 @@ class Rows(Radix):
         into = [sizes.empty(sort.extents, sort.result), table, *both]
         return tasks(sort.lowering, count, into, at_each, self.key)[0]
 
-    def _begun(
+    def _histograms(
         self, b: Body, task: SSAValue, row: SSAValue, n: SSAValue, table: SSAValue, both: Operands
     ) -> tuple[SSAValue, list[SSAValue]]:
         """Return the histograms of all digits, and the keys of a row with their indices."""
@@ -192,8 +192,8 @@ class Rows(Radix):
         for digit in range(0, self.key.bytes, 2):
             there = Body(Block(), b.dtype)
             moved = self._moved(there, task, n, now[0], now[1:], digit)
-            moved = self._moved(there, task, n, moved[0], _turned(moved[1:]), digit + 1)
-            there.block.add_op(scf.YieldOp(moved[0], *_turned(moved[1:])))
+            moved = self._moved(there, task, n, moved[0], _swapped_pairs(moved[1:]), digit + 1)
+            there.block.add_op(scf.YieldOp(moved[0], *_swapped_pairs(moved[1:])))
             differ = self._differ(b, task, n, now[0], now[1], digit)
             here = Block([scf.YieldOp(*now)])
             op = scf.IfOp(differ, [v.type for v in now], [there.block], [here])
@@ -275,7 +275,7 @@ class Rows(Radix):
         return as_place(b, value, self.sort.places)
 
 
-def _turned(both: Operands) -> list[SSAValue]:
+def _swapped_pairs(both: Operands) -> list[SSAValue]:
     """Return each pair with its members swapped."""
     pairs = zip(both[::2], both[1::2], strict=True)
     return [value for there, back in pairs for value in (back, there)]
@@ -423,13 +423,13 @@ class Parts(Radix):
                 place = read(b, offsets, at)
                 offsets = written(b, kind.add(place, kind.number(1)), offsets, at)
                 to = clamped_index(kind, place, self.n - 1)
-                what = self._what(b, now, key, row, i, last)
+                what = self._values_to_move(b, now, key, row, i, last)
                 where = self.at(b, row, to) if last else [row, to]
                 pairs = zip(what, into, strict=True)
                 return [offsets, *(written(b, v, y, where) for v, y in pairs)]
 
             def stays(b: Body, i: SSAValue, was: Operands) -> Operands:
-                what = self._what(b, now, self._key(b, now, row, i), row, i, last)
+                what = self._values_to_move(b, now, self._key(b, now, row, i), row, i, last)
                 where = self.at(b, row, i) if last else [row, i]
                 return [written(b, v, y, where) for v, y in zip(what, was, strict=True)]
 
@@ -439,7 +439,7 @@ class Parts(Radix):
 
         return list(self._tasks([offsets, *into], move)[1:])
 
-    def _what(
+    def _values_to_move(
         self, b: Body, now: Operands, key: SSAValue, row: SSAValue, i: SSAValue, last: bool
     ) -> list[SSAValue]:
         """Return the values to move: the key and its index, or finally the result's elements."""

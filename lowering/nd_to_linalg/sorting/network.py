@@ -129,7 +129,7 @@ class Network:
         merged = [prod(shape[a] for a in g) for g in found]
         op = tensor.CollapseShapeOp.build(
             operands=[x],
-            properties={"reassociation": _spelled(found)},
+            properties={"reassociation": _reassociation(found)},
             result_types=[TensorType(tensor_type(x).element_type, merged)],
         )
         return self.sort.lowering.insert(op).result, found
@@ -139,11 +139,11 @@ class Network:
         if len(groups) == len(shape):
             return y
         type = TensorType(self.sort.result, shape)
-        op = tensor.ExpandShapeOp(y, [], _spelled(groups), shape, type)
+        op = tensor.ExpandShapeOp(y, [], _reassociation(groups), shape, type)
         return self.sort.lowering.insert(op).result
 
 
-def _spelled(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
+def _reassociation(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
     return ArrayAttr(ArrayAttr(IntegerAttr(a, i64) for a in g) for g in groups)
 
 
@@ -176,11 +176,11 @@ class _Block:
         scratch = self._each(b, where, lane, scratch, load)
         scratch = self._changed(b, task, scratch, self._words)
         scratch = self._exchanged(b, task, scratch)
-        scratch = self._changed(b, task, scratch, self._found)
+        scratch = self._changed(b, task, scratch, self._bits_of_word)
         held = scratch[int(self.network.apart)]
 
         def store(b: Body, at: list[SSAValue], i: SSAValue, k: SSAValue, now: Operands) -> Operands:
-            return (written(b, self._made(b, read(b, held, [task, i, k])), now[0], at),)
+            return (written(b, self._stored_part(b, read(b, held, [task, i, k])), now[0], at),)
 
         return [*self._each(b, where, lane, [y], store), *scratch]
 
@@ -267,7 +267,7 @@ class _Block:
     def _half(self) -> int:
         return 4 * self.network.word.bytes
 
-    def _found(self, b: Body, words: Operands, i: SSAValue) -> list[SSAValue]:
+    def _bits_of_word(self, b: Body, words: Operands, i: SSAValue) -> list[SSAValue]:
         """Return the bits of the element, or its index, from a word."""
         network = self.network
         if network.sort.places is None:
@@ -276,7 +276,7 @@ class _Block:
             return list(words)
         return [b.both(words[0], b.of(network.word).number((1 << self._half) - 1))]
 
-    def _made(self, b: Body, word: SSAValue) -> SSAValue:
+    def _stored_part(self, b: Body, word: SSAValue) -> SSAValue:
         """Return the part of a word that is stored."""
         if (places := self.network.sort.places) is not None:
             return _as(b, word, places)

@@ -46,8 +46,8 @@ class OpClass:
         operands = Block(arg_types=[Parser(self.context, t).parse_type() for t in types]).args
         try:
             fields = self._fields(attributes)
-            wanted = rule(self._made(operands, fields, self._unknown()))
-            made = self._made(operands, fields, wanted)
+            wanted = rule(self._create(operands, fields, self._unknown()))
+            made = self._create(operands, fields, wanted)
             made.verify(verify_nested_ops=False)
             return [
                 (element_dtype(tensor_of(v)).name, tensor_of(v).get_shape()) for v in made.results
@@ -72,7 +72,7 @@ class OpClass:
         text = attributes.strip().removeprefix("<").removesuffix(">")
         return Parser(self.context, text).parse_optional_attr_dict() if text else {}
 
-    def _made(
+    def _create(
         self,
         operands: Sequence[SSAValue],
         fields: Mapping[str, Attribute],

@@ -101,10 +101,12 @@ def has_tensors(op: Operation) -> bool:
 def _complain(op: Operation, stage: Stage, pass_: str, maker: str) -> NoReturn:
     made = f", which pass '{maker}' made" if maker else ""
     message = f"pass '{pass_}' leaves {op.name}{made}: nothing lowers it"
-    raise CompileError(Diagnostic("error", message, place_of(op), help=_way_down(op, stage, maker)))
+    raise CompileError(
+        Diagnostic("error", message, place_of(op), help=_suggestion(op, stage, maker))
+    )
 
 
-def _way_down(op: Operation, stage: Stage, maker: str) -> str:
+def _suggestion(op: Operation, stage: Stage, maker: str) -> str:
     """Return a suggestion for lowering ``op``."""
     dialect = op.name.partition(".")[0]
     above = STAGES[STAGES.index(_named(stage)) - 1]

@@ -81,15 +81,17 @@ class Source:
     def steps(self, stage: Stage) -> Iterator[Step]:
         """Return the passes of ``stage``, with the options that `Machine` has too set from it."""
         for step in steps_of(stage, self.known.passes):
-            yield (_told if is_foreign(step.pass_) else _told_once)(step, self.machine, self.lock)
+            yield (_with_machine_options if is_foreign(step.pass_) else _told_once)(
+                step, self.machine, self.lock
+            )
 
 
-def _told(step: Step, machine: Machine, lock: str) -> Step:
+def _with_machine_options(step: Step, machine: Machine, lock: str) -> Step:
     """Return a step with its options set from the machine."""
     return step.told(machine.options() | {"lock": lock})
 
 
-_told_once = lru_cache(1024)(_told)
+_told_once = lru_cache(1024)(_with_machine_options)
 
 
 @dataclass

@@ -252,7 +252,7 @@ class _Reader:
             at, said = self._option(key, start + len(name))
             if key not in fields:
                 self._fail(
-                    f"pass '{name}' has no option '{said}'", at, _instead(key, fields), len(said)
+                    f"pass '{name}' has no option '{said}'", at, _suggestion(key, fields), len(said)
                 )
             given[key] = (True,) if types[key] is bool and not value else value
             if not _fits(given[key], types[key]):
@@ -295,7 +295,7 @@ def _fits(value: Sequence[Any], type: Any) -> bool:
     return isa(value, type) or (len(value) == 1 and isa(value[0], type))
 
 
-def _instead(key: str, fields: Sequence[str]) -> str:
+def _suggestion(key: str, fields: Sequence[str]) -> str:
     """Return a hint at the existing options, for an option that does not exist."""
     known = [f.replace("_", "-") for f in fields]
     listed = f"its options are {', '.join(known)}" if known else "it takes no options"

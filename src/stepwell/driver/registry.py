@@ -89,7 +89,7 @@ def registry() -> Registry:
     An installed plug-in that cannot be loaded is left out; a look-up of an unknown name mentions
     it (`core.plugins.with_broken`). A named one that cannot be loaded raises `CompileError`.
     """
-    own = _own()
+    own = _without_plugins()
     found = Registry(dict(own.dialects), dict(own.passes), dict(own.targets), dict(own.owner))
     for plugin in plugins():
         try:
@@ -107,7 +107,7 @@ def registry() -> Registry:
 
 
 @cache
-def _own() -> Registry:
+def _without_plugins() -> Registry:
     """Return the registry of xDSL's and our own entries."""
     found = Registry()
     found.add(XDSL, Universe(all_dialects=get_all_dialects(), all_passes=get_all_passes()))

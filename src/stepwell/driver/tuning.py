@@ -178,13 +178,13 @@ def candidates_of(source: Source, tried: Sequence[int] = ()) -> list[Candidate]:
         name = function.sym_name.data
         uses = launches.get(name, [])
         known = costs[name].known if dims[0] is None else costs[name].at(dims[0])
-        cost = max([known, *(costs[name].at(d) for d in dims[1:] if d)], key=_much)
+        cost = max([known, *(costs[name].at(d) for d in dims[1:] if d)], key=_predicted_time)
         inputs, _ = operands_of(function)
         constant = tuple(
             bool(uses) and all(use.operands[k] in constants for use in uses)
             for k in range(len(inputs))
         )
-        weight = len(uses) * _much(cost)
+        weight = len(uses) * _predicted_time(cost)
         chosen = _as_chosen(function, constant, source.machine)
         schedule, versions = nesting_of(chosen), chosen.attributes.get(VERSIONS)
         key = kernel_key(function)
@@ -194,7 +194,7 @@ def candidates_of(source: Source, tried: Sequence[int] = ()) -> list[Candidate]:
     return sorted(found.values(), key=lambda c: -c.weight)
 
 
-def _much(cost: Cost) -> float:
+def _predicted_time(cost: Cost) -> float:
     """Return the estimated time of a launch, in any unit."""
     return (cost.flops or 0) / 64 + (cost.bytes or 0) / 16
 
@@ -236,7 +236,7 @@ def _as_chosen(
     function: kernel.FuncOp, constant: Sequence[bool], machine: Machine
 ) -> kernel.FuncOp:
     """Return a kernel with the cost model's schedule."""
-    module = _alone(function, constant)
+    module = _own_module(function, constant)
     schedule_for(machine).apply(Context(), module)
     return _kernel_of(module)
 
@@ -271,7 +271,7 @@ class Search:
                         best, least, better = schedule, seconds, True
         if best is first or (after := self._run(best)) is None:
             return None
-        rounds = _side_by_side(before, after)
+        rounds = _timed_alternately(before, after)
         old, new = (median(times) for times in zip(*rounds, strict=True))
         if new > old * BETTER or sum(b < a for a, b in rounds) < ROUNDS - 1:
             return None  # a measurement on a busy machine may look better than it is
@@ -355,7 +355,7 @@ class Launched:
 
 def program_of(candidate: Candidate, schedule: Nesting) -> ModuleOp:
     """Return a module with the scheduled kernel, and a function that launches it."""
-    module = _alone(candidate.function, candidate.constant)
+    module = _own_module(candidate.function, candidate.constant)
     function = _kernel_of(module)
     write_nesting(function, schedule)
     if candidate.versions is not None:
@@ -363,7 +363,7 @@ def program_of(candidate: Candidate, schedule: Nesting) -> ModuleOp:
     return module
 
 
-def _alone(kernel_function: kernel.FuncOp, constant: Sequence[bool]) -> ModuleOp:
+def _own_module(kernel_function: kernel.FuncOp, constant: Sequence[bool]) -> ModuleOp:
     """Return a module with a copy of a kernel and a function that launches it.
 
     Its arguments are the kernel's arrays, constants last, preceded by one array of bytes for each
@@ -472,6 +472,6 @@ def seconds_of(run: Run) -> float:
     return median(times)
 
 
-def _side_by_side(old: Run, new: Run) -> list[tuple[float, float]]:
+def _timed_alternately(old: Run, new: Run) -> list[tuple[float, float]]:
     """Return the times of two programs, measured alternately."""
     return [(seconds_of(old), seconds_of(new)) for _ in range(ROUNDS)]

@@ -38,7 +38,7 @@ class LitFile(pytest.File):
             yield LitLine.from_parent(self, name=f"RUN {number}", line=line)
 
 
-class _Told(pytest.Item):
+class _OutputItem(pytest.Item):
     """A test whose failure shows the output of its commands, not a traceback."""
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None):
@@ -48,7 +48,7 @@ class _Told(pytest.Item):
         return super().repr_failure(excinfo)
 
 
-class LitLine(_Told):
+class LitLine(_OutputItem):
     """One RUN line, run in this process."""
 
     def __init__(self, *, line: str, **rest: object) -> None:
@@ -64,7 +64,7 @@ class LitLine(_Told):
         return self.path, None, f"{self.path.name}: {self.line}"
 
 
-class LitShell(_Told):
+class LitShell(_OutputItem):
     """A file whose commands need a shell."""
 
     def runtest(self) -> None:

@@ -79,11 +79,11 @@ def _commands(line: str, path: Path) -> list[list[str]]:
             commands.append([])
         else:
             commands[-1].append(part)
-    fine = all(_known(command) for command in commands)
+    fine = all(_runs_in_process(command) for command in commands)
     return commands if fine else []
 
 
-def _known(command: Sequence[str]) -> bool:
+def _runs_in_process(command: Sequence[str]) -> bool:
     program = [c for c in command if c != "not"][:1]
     special = {";", "&&", "||", ">", "<", "2>", ">>"} & set(command)
     known = bool(program) and {"filecheck", *TOOLS}.issuperset(program)

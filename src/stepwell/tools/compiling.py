@@ -51,14 +51,14 @@ def compile_command(options: argparse.Namespace) -> int:
             folder = Path(options.output)
             write_program(folder, made.text, "", made.signature, None, module.resources)
             seal(folder, made.signature)
-            _tell(made.signature, Path(options.output))
+            _report_files(made.signature, Path(options.output))
         return 0
     compiled = program_of(options, module)
     if options.output is None:
         print(compiled.source, end="")
     else:
         compiled.save(options.output)
-        _tell(compiled.signature, Path(options.output))
+        _report_files(compiled.signature, Path(options.output))
     return 0
 
 
@@ -76,7 +76,7 @@ def _tune(module: ModuleText, options: argparse.Namespace) -> None:
     print(f"lock file: {options.lock}, {len(found.kernels)} kernels")
 
 
-def _tell(signature: Signature, folder: Path) -> None:
+def _report_files(signature: Signature, folder: Path) -> None:
     """Report the files that were written."""
     print(f"{signature}")
     for file in sorted(p for p in folder.iterdir() if p.name.startswith(("program.", "constants"))):

@@ -45,11 +45,11 @@ def guarded(command: Callable[[argparse.Namespace], int], options: argparse.Name
         return 130
     except Exception as error:
         _traceback(options)
-        messages.say(_unforeseen(error))
+        messages.say(_unexpected(error))
     return 1
 
 
-def _unforeseen(error: Exception) -> Diagnostic:
+def _unexpected(error: Exception) -> Diagnostic:
     """Return the message for an exception that the program's check or a bug of ours raised."""
     said = f"{type(error).__name__}: {error}"
     if is_checked(error):

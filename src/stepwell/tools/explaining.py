@@ -80,8 +80,8 @@ def explain_command(options: argparse.Namespace) -> int:
     module = module_of(options)
     source = source_of(module, options)
     lowering, reasons = with_deep_stack(lambda: _scheduled(source))
-    sizes, measured = _called(module, options, lowering)
-    found = Scheduled(lowering, reasons, _known(source.machine), sizes)
+    sizes, measured = _sizes_and_times(module, options, lowering)
+    found = Scheduled(lowering, reasons, _with_measurements(source.machine), sizes)
     chosen = [op for op in found.kernels if fnmatchcase(op.sym_name.data, options.kernel)]
     if not chosen and options.kernel != "*":
         names = [op.sym_name.data for op in found.kernels]
@@ -99,7 +99,7 @@ def _scheduled(source: Source) -> tuple[Lowering, Reasons]:
     return lowering, reasons
 
 
-def _known(machine: Machine) -> Machine:
+def _with_measurements(machine: Machine) -> Machine:
     """Return a machine with its measured values, if it is this machine."""
     here = this_machine()
     if (machine.name, machine.cores) != (here.name, here.cores):
@@ -107,7 +107,7 @@ def _known(machine: Machine) -> Machine:
     return replace(machine, **measuring.measured())
 
 
-def _called(
+def _sizes_and_times(
     module: ModuleText, options: argparse.Namespace, lowering: Lowering
 ) -> tuple[list[int] | None, dict[str, float]]:
     """Return the value of each `?`, if known, and the measured seconds of launches, if requested.

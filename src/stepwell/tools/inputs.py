@@ -122,7 +122,7 @@ def program_of(options: argparse.Namespace, module: ModuleText | None = None) ->
 
 def inputs_of(compiled: Compiled, options: argparse.Namespace) -> list[Any]:
     """Return an array for each argument: given by name, by position, or random."""
-    ordered, named = _given(options.input)
+    ordered, named = _given_arrays(options.input)
     specs = compiled.signature.arguments
     names = [spec.name for spec in specs]
     if unknown := [n for n in named if n not in names]:
@@ -140,7 +140,7 @@ def inputs_of(compiled: Compiled, options: argparse.Namespace) -> list[Any]:
     return [named[s.name] if s.name in named else make_up(generator, s, size) for s in specs]
 
 
-def _given(inputs: Sequence[str]) -> tuple[list[NDArray[Any]], dict[str, NDArray[Any]]]:
+def _given_arrays(inputs: Sequence[str]) -> tuple[list[NDArray[Any]], dict[str, NDArray[Any]]]:
     """Return the arrays given by position, and those given by name."""
     ordered: list[NDArray[Any]] = []
     named: dict[str, NDArray[Any]] = {}

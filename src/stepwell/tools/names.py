@@ -125,7 +125,7 @@ def reasons() -> dict[str, str]:
     return {name: why for why, names in REFUSED.items() for name in names.split()}
 
 
-def _theirs() -> list[str]:
+def _numpy_names() -> list[str]:
     """Return NumPy's public names that describe a computation or a dtype."""
     modules = ("core", "ctypeslib", "dtypes", "emath", "f2py", "lib", "ma", "polynomial", "test")
     others = {*modules, "testing", "typing", "exceptions", "__version__", "ScalarType", "typecodes"}
@@ -142,7 +142,7 @@ def page() -> str:
     rows += ["", "## Array API 2024.12", "", "| family | here | refused |", "|---|---|---|"]
     for family, names in ARRAY_API.items():
         rows.append(_row(family, names.split()))
-    found = _theirs()
+    found = _numpy_names()
     rows += ["", f"## NumPy {np.__version__.rpartition('.')[0]}", ""]
     rows += [_listed([n for n in found if here(n)]), ""]
     beyond = (n for n in FUNCTIONS if not hasattr(np, n) and "." not in n)

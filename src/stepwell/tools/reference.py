@@ -70,9 +70,9 @@ def _entry(name: str, value: Any) -> Iterator[str]:
         if own.startswith("_") or not (doc := inspect.getdoc(member)):
             continue
         if isinstance(member, property):
-            yield from (f"### `{name}.{own}`", "", _spelled(doc), "")
+            yield from (f"### `{name}.{own}`", "", _as_markdown(doc), "")
         elif inspect.isfunction(member):
-            yield from (f"### `{name}.{own}{_signature(member)}`", "", _spelled(doc), "")
+            yield from (f"### `{name}.{own}{_signature(member)}`", "", _as_markdown(doc), "")
 
 
 def _signature(value: Any) -> str:
@@ -87,10 +87,10 @@ def _signature(value: Any) -> str:
 
 
 def _doc(value: Any) -> str:
-    return _spelled(inspect.getdoc(value) or "")
+    return _as_markdown(inspect.getdoc(value) or "")
 
 
-def _spelled(doc: str) -> str:
+def _as_markdown(doc: str) -> str:
     """Return a docstring as Markdown; indented parts and examples are unchanged."""
     parts: list[str] = []
     for block in doc.split("\n\n"):
@@ -124,7 +124,7 @@ def _row(name: str, known: dict[str, Any]) -> str:
         about = about if function.nin == 2 else about.partition(", `.reduce`")[0]
         called = name
     else:
-        about = _spelled((inspect.getdoc(function) or "").partition("\n\n")[0])
+        about = _as_markdown((inspect.getdoc(function) or "").partition("\n\n")[0])
         called = f"{name}{_signature(FUNCTIONS[function.__name__])}"
     shown = ""
     if text := example(name):

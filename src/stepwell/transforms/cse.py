@@ -74,7 +74,7 @@ class _Merging:
                 continue
             key = _key(op)
             alike = known.setdefault(key, [])
-            twin = next((a for a in alike if _same(a, op)), None) if alike else None
+            twin = next((a for a in alike if _are_equal(a, op)), None) if alike else None
             if twin is None:
                 alike.append(op)
                 added.append(alike)
@@ -133,7 +133,7 @@ def _identity(value: SSAValue) -> Hashable:
             return value
 
 
-def _same(a: Operation, b: Operation) -> bool:
+def _are_equal(a: Operation, b: Operation) -> bool:
     """Whether two ops with the same key are equal."""
     if any(one.type != other.type for one, other in zip(a.results, b.results, strict=True)):
         return False

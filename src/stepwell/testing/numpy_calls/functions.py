@@ -112,7 +112,7 @@ def call_of(g: Draw, name: str, method: bool = False) -> Call:
     """Return a call of the function, or method, ``name``."""
     own = name if name in FUNCTIONS else getattr(facades()[name], "__name__", name)
     g.tame = own in SUMS
-    given = SPECIAL[own](g) if own in SPECIAL else _given(g, own)
+    given = SPECIAL[own](g) if own in SPECIAL else _arguments_by_name(g, own)
     if method:
         first, _, rest = given.partition(", ")
         text = f"r = {first}.{name}({rest})"
@@ -142,7 +142,7 @@ IN_PLACE = {
 """Methods that are drawn by `writing`, or by rules of their own."""
 
 
-def _given(g: Draw, own: str) -> str:
+def _arguments_by_name(g: Draw, own: str) -> str:
     """Return arguments drawn by the names of the parameters."""
     parts: list[str] = []
     shape: tuple[int, ...] = ()

@@ -98,7 +98,7 @@ class Program:
         )
         if found is not None and (found != x or self.chance()):
             return found
-        return self.argument(x.shape, x.dtype) if _told(x.shape) else found or x
+        return self.argument(x.shape, x.dtype) if _has_argument_sizes(x.shape) else found or x
 
     # writing
 
@@ -162,7 +162,7 @@ class Program:
 
     def plain(self, shape: Sequence[Size]) -> bool:
         """Whether an argument can have this shape: its dynamic sizes are those of arguments."""
-        return _told(shape)
+        return _has_argument_sizes(shape)
 
     def lengths(self) -> list[Size]:
         """Return sizes for a new axis."""
@@ -207,7 +207,7 @@ class Program:
         printer.text(f"\n{self.text}")
 
 
-def _told(shape: Sequence[Size]) -> bool:
+def _has_argument_sizes(shape: Sequence[Size]) -> bool:
     """Whether an argument can have this shape: its dynamic sizes are those of arguments."""
     return all(isinstance(n, int) or not n.startswith("d") for n in shape)
 

@@ -30,7 +30,7 @@ def _number(k: int) -> Known:
     return Known(np.asarray(k, np.int32), "i32")
 
 
-def _blurred(found: Known, others: Sequence[Known]) -> Known:
+def _with_branch_error(found: Known, others: Sequence[Known]) -> Known:
     """Return the result of a branch, with an error if the condition may be wrong."""
     exact = all(k.exact for k in others)
     return found if exact else Known(found.array, found.dtype, np.inf)
@@ -111,7 +111,7 @@ OPS["scan"] = Op(_scan, direct=_scan_known)
 
 def _cond_known(xp: Any, ks: Sequence[Known], how: How) -> list[Known]:
     chosen = how["then"] if bool(ks[0].array) else how["else"]
-    return [_blurred(k, ks[:1]) for k in body_known(xp, chosen, ks[1:])]
+    return [_with_branch_error(k, ks[:1]) for k in body_known(xp, chosen, ks[1:])]
 
 
 def _cond(xp: Any, xs: Sequence[Any], how: How) -> Any:

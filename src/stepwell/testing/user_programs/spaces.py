@@ -134,12 +134,12 @@ class Plain:
 
     def dynamic_slice(self, x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
         """Slice at starts that are clamped."""
-        return x[_inside(x, starts, sizes)]
+        return x[_clamped_slices(x, starts, sizes)]
 
     def dynamic_update_slice(self, x: Any, part: Any, starts: Sequence[Any]) -> Any:
         """Update a slice at starts that are clamped."""
         y = x.copy()
-        y[_inside(x, starts, part.shape)] = part
+        y[_clamped_slices(x, starts, part.shape)] = part
         return y
 
     def where_shift(self, x: Any, bits: int) -> Any:
@@ -147,7 +147,7 @@ class Plain:
         return x >> x.dtype.type(bits)
 
 
-def _inside(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> tuple[slice, ...]:
+def _clamped_slices(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> tuple[slice, ...]:
     """Return the slice with clamped starts; a negative start counts from the end."""
     found: list[slice] = []
     for start, n, m in zip(starts, x.shape, sizes, strict=True):

@@ -61,7 +61,7 @@ class Run:
         """Record an op; the interpreter calls this."""
         if len(self.records) >= MAX_NOTED_OPS:
             return
-        record = Record(op, [_noted(v) for v in operands], [_noted(v) for v in results])
+        record = Record(op, [_recorded(v) for v in operands], [_recorded(v) for v in results])
         self.records.append(record)
         for value in op.results:
             self.made[value] = record
@@ -72,7 +72,7 @@ def name_of(op: Operation) -> str:
     return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
 
 
-def _noted(value: Any) -> Any:
+def _recorded(value: Any) -> Any:
     return np.array(value) if isinstance(value, np.generic) or np.size(value) <= LARGEST else None
 
 
@@ -109,7 +109,7 @@ class Search:
 
     def _nested(self, old: Record, new: Record) -> Operation | None:
         """Return the difference in the regions of two equal ops, or in the functions they call."""
-        was, now = _inside(old.op), _inside(new.op)
+        was, now = _nested_ops(old.op), _nested_ops(new.op)
         if not was:
             return None
         records = [r for r in self.before.records if r.op in was]
@@ -164,7 +164,7 @@ class Search:
         for record in old:
             others = after.get(_key(record))
             if others:
-                if not self._alike(record, others.pop(0)):
+                if not self._are_equal(record, others.pop(0)):
                     return gone or record.op
             elif others is not None:  # it was evaluated less often
                 return record.op.parent_op()
@@ -175,7 +175,7 @@ class Search:
         more = next((r.op for records in after.values() for r in records), None)
         return gone or more or _out_of_order(old, new)
 
-    def _alike(self, old: Record, new: Record) -> bool:
+    def _are_equal(self, old: Record, new: Record) -> bool:
         was, now = (*old.operands, *old.results), (*new.operands, *new.results)
         return len(was) == len(now) and all(map(self._agree, was, now))
 
@@ -203,7 +203,7 @@ def _origin(value: SSAValue) -> tuple[str, str, int]:
     return "", "", value.index
 
 
-def _inside(op: Operation) -> set[Operation]:
+def _nested_ops(op: Operation) -> set[Operation]:
     """Return the ops in an op's regions, or in the function that it calls."""
     found: Operation | None = op
     if isinstance(op, func.CallOp | kernel.LaunchOp):

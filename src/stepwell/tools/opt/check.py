@@ -104,7 +104,7 @@ class Checker:
         name, begun, spent = function.sym_name.data, len(self._trials), 0
         reasons: list[str] = []
         odd = ""
-        for inputs in _drawn(self.module, function, reasons):
+        for inputs in _trial_inputs(self.module, function, reasons):
             if spent > OPS_AFTER_A_PASS and inputs.rank >= MIN_TRIALS:
                 continue
             fuel = FUEL if self._endless == 0 else OPS_AFTER_A_PASS
@@ -241,7 +241,7 @@ class Checker:
         return search.from_result(self._before, module, trial.entry, int(words[1]))
 
 
-def _drawn(module: ModuleOp, function: func.FuncOp, reasons: list[str]) -> Iterator[Inputs]:
+def _trial_inputs(module: ModuleOp, function: func.FuncOp, reasons: list[str]) -> Iterator[Inputs]:
     """Yield the trial inputs of a function; append to ``reasons`` why there are no more."""
     try:
         yield from trials(module, function)

@@ -79,7 +79,7 @@ class _Argument:
 def trials(module: ModuleOp, function: func.FuncOp) -> Iterator[Inputs]:
     """Yield arguments for a function; `TypeError` where an argument is no array."""
     finite = any(isinstance(op, ConvolutionOp) and _has_holes(op) for op in module.walk())
-    for inputs in _drawn(module, function):
+    for inputs in _random_inputs(module, function):
         yield replace(inputs, values=list(map(_finite, inputs.values))) if finite else inputs
 
 
@@ -94,10 +94,10 @@ def _finite(values: Array) -> Array:
     return np.where(np.isfinite(values), values, np.ones_like(values))
 
 
-def _drawn(module: ModuleOp, function: func.FuncOp) -> Iterator[Inputs]:
+def _random_inputs(module: ModuleOp, function: func.FuncOp) -> Iterator[Inputs]:
     arguments = _arguments(function)
     unknown = [n for a in arguments for n in a.shape if n == DYNAMIC]
-    own = _own(module)
+    own = _program_constants(module)
     if not unknown:
         made = _numbers([a.shape for a in arguments], arguments, own, "")
         yield from (replace(inputs, rank=rank) for rank, inputs in enumerate(made))
@@ -114,7 +114,7 @@ def _drawn(module: ModuleOp, function: func.FuncOp) -> Iterator[Inputs]:
             yield replace(inputs, rank=rank)
 
 
-def _own(module: ModuleOp) -> list[float]:
+def _program_constants(module: ModuleOp) -> list[float]:
     """Return the constants of a program except 0 and 1, near which comparisons may change."""
     found: dict[float, None] = {}
     for op in module.walk():

@@ -85,10 +85,10 @@ def _narrow(function: kernel.FuncOp, op: linalg.GenericOp, one: Pairs) -> None:
             bounds = limits.bounds(loop, sizes[loop], window)
             numbers += [(loop, *bounds)] if bounds is not None else []
     if numbers:
-        _note(op, numbers)
+        _append_bounds(op, numbers)
 
 
-def _note(op: linalg.GenericOp, numbers: Sequence[tuple[int, SSAValue, SSAValue]]) -> None:
+def _append_bounds(op: linalg.GenericOp, numbers: Sequence[tuple[int, SSAValue, SSAValue]]) -> None:
     """Append the bounds of the intervals to the operands of ``op``."""
     count, maps = len(op.inputs), indices(op)
     given = [value for _, *ends in numbers for value in ends]
@@ -169,15 +169,15 @@ class _Limits:
 
     def bounds(self, loop: int, size: int, window: Window) -> tuple[SSAValue, SSAValue] | None:
         """Return the bounds of the interval in which a loop has an effect; None if unrestricted."""
-        lows = [n for n in window.lows if self._tells(n, 0)]
-        highs = [n for n in window.highs if self._tells(n, size)]
+        lows = [n for n in window.lows if self._restricts(n, 0)]
+        highs = [n for n in window.highs if self._restricts(n, size)]
         if not lows and not highs:
             return None
         end = self._extent(loop, size)
         if end is None:
             return None
-        low = self._most(arith.MaxSIOp, [self._inside(n, end) for n in lows], "low")
-        high = self._most(arith.MinSIOp, [self._inside(n, end) for n in highs], "high")
+        low = self._most(arith.MaxSIOp, [self._clamped(n, end) for n in lows], "low")
+        high = self._most(arith.MinSIOp, [self._clamped(n, end) for n in highs], "high")
         if low is not None and high is not None:
             high = self._put(arith.MaxSIOp(low, high), "high")
         return low or self._index(0), high or end
@@ -195,7 +195,7 @@ class _Limits:
             found.name_hint = hint
         return found
 
-    def _tells(self, limit: Limit, trivial: int) -> bool:
+    def _restricts(self, limit: Limit, trivial: int) -> bool:
         """Whether a limit is known when the kernel begins, and restricts the loop."""
         if (number := constant_of(limit.value)) is not None:
             end = number + limit.offset
@@ -249,7 +249,7 @@ class _Limits:
                     return self._put(memref.DimOp(value, self._index(axis)))
         return None
 
-    def _inside(self, limit: Limit, end: SSAValue) -> SSAValue:
+    def _clamped(self, limit: Limit, end: SSAValue) -> SSAValue:
         """Return a limit as an index, clamped to 0 and the end of its loop, without overflow."""
         value = lift(self.op, limit.value, self._leaf, self._put_op, self.done)
         if value.type != INDEX:

@@ -33,10 +33,10 @@ class CheckAccesses(Pass):
         """Check every public function."""
         for function in op.ops:
             if isinstance(function, func.FuncOp) and is_entry(function):
-                _note(function)
+                _record_checks(function)
 
 
-def _note(function: func.FuncOp) -> None:
+def _record_checks(function: func.FuncOp) -> None:
     accesses = Accesses(function)
     accesses.block(function.body.block)
     if accesses.hopeless is not None:

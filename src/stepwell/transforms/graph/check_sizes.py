@@ -35,7 +35,7 @@ class CheckSizes(Pass):
         """Check every public function."""
         for function in op.ops:
             if isinstance(function, func.FuncOp) and is_entry(function):
-                _note(function)
+                _record_checks(function)
 
 
 def is_entry(function: func.FuncOp) -> bool:
@@ -49,7 +49,7 @@ def is_entry(function: func.FuncOp) -> bool:
     )
 
 
-def _note(function: func.FuncOp) -> None:
+def _record_checks(function: func.FuncOp) -> None:
     sizing = sizing_of(function)
     if sizing is None:
         return

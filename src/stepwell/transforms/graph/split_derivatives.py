@@ -92,14 +92,14 @@ def _split(function: func.FuncOp) -> None:
     wanted = part.data if isinstance(part, StringAttr) else ""
     if wanted not in ("before", "after") or counts is None:
         fail(function, f"{PART} is before or after, and {LATER} has two numbers")
-    ends = list(_last(block).operands)
+    ends = list(_terminator(block).operands)
     arguments, results = len(block.args) - counts[0], len(ends) - counts[1]
     if arguments < 0 or results < 0:
         fail(function, f"@{function.sym_name.data} has less than {LATER} says")
-    late = _late(block, arguments, ends[:results])
+    late = _late_values(block, arguments, ends[:results])
     if any(v in late for v in ends[:results]):
         fail(function, f"a result of the part before is made of the last {counts[0]} arguments")
-    kept = _kept(function, late, ends[results:])
+    kept = _residuals(function, late, ends[results:])
     if wanted == "before":
         if is_heard():
             _remark_kept(function, kept)
@@ -119,7 +119,7 @@ def _counts(later: Attribute | None) -> tuple[int, int] | None:
     return (numbers[0], numbers[1]) if len(numbers) == len(given) == 2 else None
 
 
-def _last(block: Block) -> Operation:
+def _terminator(block: Block) -> Operation:
     assert block.last_op is not None
     return block.last_op
 
@@ -128,7 +128,7 @@ def _reads(op: Operation, values: set[SSAValue]) -> bool:
     return any(v in values for v in reads(op))
 
 
-def _late(block: Block, arguments: int, results: Sequence[SSAValue]) -> set[SSAValue]:
+def _late_values(block: Block, arguments: int, results: Sequence[SSAValue]) -> set[SSAValue]:
     """Return the values that depend on the late arguments, or are recomputed for those that do.
 
     results : the results of the part before
@@ -145,7 +145,7 @@ def _late(block: Block, arguments: int, results: Sequence[SSAValue]) -> set[SSAV
     return late
 
 
-def _kept(
+def _residuals(
     function: func.FuncOp, late: set[SSAValue], results: Sequence[SSAValue]
 ) -> list[SSAValue]:
     """Return the residuals that the part before returns to the part after, in program order."""
@@ -186,9 +186,9 @@ def _keep_after(
         mapped[value] = argument = block.insert_arg(value.type, arguments + number)
         argument.name_hint = value.name_hint
     wanted = {*(v for op in moved for v in reads(op)), *results} - mapped.keys()
-    for op in _again(before, wanted, set(kept)):
+    for op in _recomputed(before, wanted, set(kept)):
         copy = op.clone(mapped)
-        block.insert_op_before(copy, moved[0] if moved else _last(block))
+        block.insert_op_before(copy, moved[0] if moved else _terminator(block))
         for old, new in zip(op.results, copy.results, strict=True):
             mapped.setdefault(old, new)
     for each in (each for op in moved for each in op.walk()):
@@ -200,7 +200,7 @@ def _keep_after(
         block.erase_arg(argument)
 
 
-def _again(
+def _recomputed(
     before: Sequence[Operation], wanted: set[SSAValue], kept: set[SSAValue]
 ) -> list[Operation]:
     """Return the ops, in order, that are recomputed to define ``wanted``."""
@@ -219,7 +219,7 @@ def _erase(ops: Sequence[Operation]) -> None:
 
 
 def _return(block: Block, values: Sequence[SSAValue]) -> None:
-    last = _last(block)
+    last = _terminator(block)
     new = func.ReturnOp(*values)
     new.location = last.location
     last.detach()
@@ -233,7 +233,7 @@ def _update_type(function: func.FuncOp, arguments: int, results: int) -> None:
     arguments, results : the numbers of leading ones whose attributes stay
     """
     block = function.body.block
-    outputs = list(_last(block).operand_types)
+    outputs = list(_terminator(block).operand_types)
     function.properties["function_type"] = FunctionType.from_lists(block.arg_types, outputs)
     for name, count, total in (
         ("arg_attrs", arguments, len(block.args)),

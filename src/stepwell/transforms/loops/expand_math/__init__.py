@@ -75,7 +75,7 @@ class ExpandMath(Pass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Replace every function of the module that has a rule."""
         library = _Library(op, self.vector_bits >= TABLED)
-        for each in list(_found(op)):
+        for each in list(_expandable(op)):
             library.replace(each)
         library.locate()
 
@@ -93,7 +93,7 @@ IN_LIBRARY: tuple[type[Operation], ...] = (
 """Functions of a scalar f64 that C libraries compute by tables, in half the polynomial's time."""
 
 
-def _found(module: ModuleOp) -> Iterator[Operation]:
+def _expandable(module: ModuleOp) -> Iterator[Operation]:
     for function in module.ops:
         scalar = "kernel.scalar" in function.attributes
         for op in function.walk():

@@ -56,7 +56,7 @@ def _place(copy: linalg.GenericOp) -> None:
     if places is None:
         return
     reads[which] = at(written, places)
-    if not _tell_all_loops(reads, loops):
+    if not _determine_all_extents(reads, loops):
         return
     operands = list(maker.operands)
     operands[which] = into
@@ -128,6 +128,6 @@ def _solved(given: Index, made: Index, loops: int) -> list[AffineExpr] | None:
     return [found[k] for k in range(loops)] if len(found) == loops else None
 
 
-def _tell_all_loops(index_list: list[Index], loops: int) -> bool:
+def _determine_all_extents(index_list: list[Index], loops: int) -> bool:
     """Whether the extent of every loop is that of an axis of some operand."""
     return {plain(e) for index in index_list for e in index} >= set(range(loops))

@@ -46,7 +46,7 @@ def _pads(op: tensor.InsertSliceOp) -> bool:
         and len(whole) == len(inside)
         and DYNAMIC_INDEX not in (*whole, *inside)
         and not (op.offsets or op.sizes or op.strides)
-        and set(_numbers(op, "strides")) <= {1}
+        and set(_static_values(op, "strides")) <= {1}
         and MIN_ELEMENTS <= prod(whole) < MAX_GROWTH * prod(inside)
     )
 
@@ -59,11 +59,11 @@ def _pads_unknown(op: tensor.InsertSliceOp) -> bool:
         and DYNAMIC_INDEX in shape(op.source)
         and len(op.sizes) == shape(op.source).count(DYNAMIC_INDEX)
         and not (op.offsets or op.strides)
-        and set(_numbers(op, "strides")) <= {1}
+        and set(_static_values(op, "strides")) <= {1}
     )
 
 
-def _numbers(op: tensor.InsertSliceOp, name: str) -> list[int]:
+def _static_values(op: tensor.InsertSliceOp, name: str) -> list[int]:
     static = op.properties[f"static_{name}"]
     assert isinstance(static, DenseArrayBase)
     return [int(n) for n in static.get_values()]
@@ -77,7 +77,11 @@ def _fill_border(op: tensor.InsertSliceOp) -> None:
     """
     fill = op.dest.owner
     assert isinstance(fill, linalg.FillOp)
-    whole, inside, offsets = list(shape(op.dest)), list(shape(op.source)), _numbers(op, "offsets")
+    whole, inside, offsets = (
+        list(shape(op.dest)),
+        list(shape(op.source)),
+        _static_values(op, "offsets"),
+    )
     empty = tensor.EmptyOp((), op.dest.type)
     new: list[Operation] = [empty]
     at, sizes = [0] * len(whole), list(whole)

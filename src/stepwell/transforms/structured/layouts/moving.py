@@ -72,7 +72,7 @@ class Moving:
     def _operands(self, op: Operation, before: Operation) -> None:
         for k in range(len(op.operands)):
             if (layout := self.plan.reads.get((op, k))) is not None:
-                op.operands[k] = self._laid(op.operands[k], layout, before)
+                op.operands[k] = self._in_layout(op.operands[k], layout, before)
 
     def _generic(self, op: linalg.GenericOp) -> None:
         """Permute each operand's map like the operand, then the loops."""
@@ -109,7 +109,7 @@ class Moving:
 
     # values in another layout
 
-    def _laid(self, value: SSAValue, layout: Layout, before: Operation) -> SSAValue:
+    def _in_layout(self, value: SSAValue, layout: Layout, before: Operation) -> SSAValue:
         """Return ``value`` in ``layout``, created at its first use."""
         have = self.plan.layouts.get(value) or natural(value)
         if have == layout:
@@ -121,33 +121,33 @@ class Moving:
 
     def _make(self, value: SSAValue, have: Layout, layout: Layout, before: Operation) -> SSAValue:
         owner = value.owner
-        if isinstance(owner, Operation) and (same := self._remade(owner, layout)) is not None:
+        if isinstance(owner, Operation) and (same := self._recreated(owner, layout)) is not None:
             assert owner.parent is not None
             owner.parent.insert_op_after(located(same, owner.location), owner)
             return same.results[0]
-        return self._turned(value, have, layout, before)
+        return self._transposed(value, have, layout, before)
 
-    def _remade(self, owner: Operation, layout: Layout) -> Operation | None:
+    def _recreated(self, owner: Operation, layout: Layout) -> Operation | None:
         """Return a copy of a fill, empty or splat op in ``layout``, None for other ops."""
         match owner:
             case tensor.EmptyOp():
                 type = _permuted(owner.tensor, layout)
                 return tensor.EmptyOp(_dynamic(owner.dynamic_sizes, owner.tensor, layout), type)
             case linalg.FillOp() if isinstance(owner.outputs[0].owner, tensor.EmptyOp):
-                into = self._laid(owner.outputs[0], layout, owner)
+                into = self._in_layout(owner.outputs[0], layout, owner)
                 return linalg.FillOp([owner.inputs[0]], [into], [into.type])
             case linalg.GenericOp() if is_spread(owner):
-                return self._respread(owner, layout)
+                return self._rebroadcast(owner, layout)
             case arith.ConstantOp(value=DenseIntOrFPElementsAttr() as data):
                 turned = array(data).transpose(layout)
                 return arith.ConstantOp(dense(turned, data.get_element_type()))
             case _:
                 return None
 
-    def _respread(self, owner: linalg.GenericOp, layout: Layout) -> Operation:
+    def _rebroadcast(self, owner: linalg.GenericOp, layout: Layout) -> Operation:
         """Return a copy of the broadcast ``owner`` that writes its result in ``layout``."""
         *read, written = indices(owner)
-        into = self._laid(owner.outputs[0], layout, owner)
+        into = self._in_layout(owner.outputs[0], layout, owner)
         loops = [0] * len(layout)
         for k, axis in enumerate(layout):
             loop = plain(written[axis])
@@ -162,7 +162,9 @@ class Moving:
         copy.results[0]._type = into.type  # pyright: ignore
         return copy
 
-    def _turned(self, value: SSAValue, have: Layout, layout: Layout, before: Operation) -> SSAValue:
+    def _transposed(
+        self, value: SSAValue, have: Layout, layout: Layout, before: Operation
+    ) -> SSAValue:
         """Transpose ``value`` in a kernel of its own."""
         place = {axis: k for k, axis in enumerate(layout)}
         type = _permuted(value, layout, have)

@@ -76,7 +76,7 @@ class Plan:
         if not self.windows:
             return False
         for op in reversed(ops):
-            self._wish(op)
+            self._collect_preference(op)
         for op in ops:
             self._decide(op)
         return self.gain > self.loss or not self.loss
@@ -87,39 +87,39 @@ class Plan:
 
     # preferences
 
-    def _wish(self, op: Operation) -> None:
+    def _collect_preference(self, op: Operation) -> None:
         match op:
             case linalg.GenericOp() if op in self.windows:
                 window = self.windows[op]
                 if window.planar:
                     return
                 if not window.indifferent:
-                    self._wished(op.inputs[window.image], image_layout(op, window))
+                    self._prefer(op.inputs[window.image], image_layout(op, window))
                 for k in window.filters if window.places else ():
-                    self._wished(
+                    self._prefer(
                         op.inputs[k], filter_layout(indices(op)[k], window, is_parallel(op))
                     )
             case linalg.GenericOp():
-                self._wish_through(op)
+                self._propagate_preference(op)
             case tensor.InsertSliceOp() if op.result in self.wished:
                 if len(shape(op.source)) == len(shape(op.dest)):
-                    self._wished(op.source, self.wished[op.result])
-                    self._wished(op.dest, self.wished[op.result])
+                    self._prefer(op.source, self.wished[op.result])
+                    self._prefer(op.dest, self.wished[op.result])
             case tensor.ExtractSliceOp() if op.result in self.wished:
                 if len(shape(op.source)) == len(shape(op.result)):
-                    self._wished(op.source, self.wished[op.result])
+                    self._prefer(op.source, self.wished[op.result])
             case _:
                 pass
 
-    def _wish_through(self, op: linalg.GenericOp) -> None:
+    def _propagate_preference(self, op: linalg.GenericOp) -> None:
         wished = next((r for r in op.results if r in self.wished), None)
         order = self._order_of(op, wished, self.wished[wished]) if wished is not None else None
         if order is None:
             return
         for k in self._leaders(op):
-            self._wished(op.inputs[k], sorted_axes(indices(op)[k], order))
+            self._prefer(op.inputs[k], sorted_axes(indices(op)[k], order))
 
-    def _wished(self, value: SSAValue, layout: Layout) -> None:
+    def _prefer(self, value: SSAValue, layout: Layout) -> None:
         self.wished.setdefault(value, layout)
 
     # decisions
@@ -129,7 +129,7 @@ class Plan:
             case linalg.GenericOp() if op in self.windows:
                 self._window(op, self.windows[op])
             case linalg.GenericOp() if is_spread(op):
-                self._leave(op)
+                self._keep_operands(op)
             case linalg.GenericOp():
                 self._follow(op)
             case tensor.InsertSliceOp() if len(shape(op.source)) == len(shape(op.dest)):
@@ -137,34 +137,34 @@ class Plan:
                     self.wished.get(op.result) if is_free(op.dest) else self.layout(op.dest)
                 )
                 if layout:
-                    self._want(op, 0, layout)
-                    self._want(op, 1, layout)
-                    self._give(op.result, layout)
+                    self._require(op, 0, layout)
+                    self._require(op, 1, layout)
+                    self._set_layout(op.result, layout)
             case tensor.ExtractSliceOp() if len(shape(op.source)) == len(shape(op.result)):
-                self._give(op.result, self.layout(op.source))
+                self._set_layout(op.result, self.layout(op.source))
             case tensor.DimOp() if constant_of(op.index) is not None:
                 pass
             case _:
-                self._leave(op)
+                self._keep_operands(op)
 
     def _window(self, op: linalg.GenericOp, window: Window) -> None:
         where = indices(op)
         if window.planar:
             for k in (window.image, *window.filters):
-                self._want(op, k, place_layout(where[k], window, is_parallel(op)))
+                self._require(op, k, place_layout(where[k], window, is_parallel(op)))
             return
         layout = self.layout(op.inputs[window.image])
         if not window.indifferent:
             layout = image_layout(op, window)
-            self._want(op, window.image, layout)
+            self._require(op, window.image, layout)
         if window.places or window.narrow or not window.dense:
             for k in window.filters:
-                self._want(op, k, filter_layout(where[k], window, is_parallel(op)))
+                self._require(op, k, filter_layout(where[k], window, is_parallel(op)))
         self._reorder(op, loop_order(op, window, layout))
 
     def _follow(self, op: linalg.GenericOp) -> None:
         """Order the loops of ``op`` as its largest operand that has a new layout."""
-        self._leave_captured(op)
+        self._keep_captured(op)
         leaders = self._leaders(op)
         where = indices(op)
         laid = [k for k in leaders if op.inputs[k] in self.layouts]
@@ -179,13 +179,13 @@ class Plan:
         elif (result := next((r for r in op.results if r in self.wished), None)) is not None:
             order = self._order_of(op, result, self.wished[result])
         if order is None or not _is_written_plainly(op):
-            self._leave(op)
+            self._keep_operands(op)
             return
         for k in range(len(op.inputs)):
             if k in leaders:
-                self._want(op, k, sorted_axes(where[k], order))
+                self._require(op, k, sorted_axes(where[k], order))
             elif op.inputs[k] in self.layouts and not _is_small(op, k):
-                self._want(op, k, natural(op.inputs[k]))
+                self._require(op, k, natural(op.inputs[k]))
         self._reorder(op, order)
         if op in self.orders:
             self.gain += product_gain(op)
@@ -215,8 +215,8 @@ class Plan:
         inputs = len(op.inputs)
         for k, result in enumerate(op.results):
             layout = sorted_axes(where[inputs + k], order)
-            self._want(op, inputs + k, layout)
-            self._give(result, layout)
+            self._require(op, inputs + k, layout)
+            self._set_layout(result, layout)
         loops = (*(d for d in order if parallel[d]), *(d for d in order if not parallel[d]))
         if loops != tuple(range(len(parallel))):
             self.orders[op] = loops
@@ -244,11 +244,11 @@ class Plan:
         found = [k for k in used if loops[k] == most]
         return found if len(found) == 1 or _sums_places(op, found) else []
 
-    def _give(self, value: SSAValue, layout: Layout) -> None:
+    def _set_layout(self, value: SSAValue, layout: Layout) -> None:
         if layout != natural(value):
             self.layouts[value] = layout
 
-    def _want(self, op: Operation, operand: int, layout: Layout) -> None:
+    def _require(self, op: Operation, operand: int, layout: Layout) -> None:
         """Read an operand in this layout; all readers that need it share one transpose."""
         value = op.operands[operand]
         have = self.layout(value)
@@ -260,21 +260,21 @@ class Plan:
             if is_turned(value, have, layout):
                 self.loss += volume(value) * TURN
 
-    def _leave(self, op: Operation) -> None:
+    def _keep_operands(self, op: Operation) -> None:
         """Let ``op`` and its nested ops read their operands in the original layouts."""
         for k, value in enumerate(op.operands):
             if value in self.layouts:
-                self._want(op, k, natural(value))
-        self._leave_captured(op)
+                self._require(op, k, natural(value))
+        self._keep_captured(op)
 
-    def _leave_captured(self, op: Operation) -> None:
+    def _keep_captured(self, op: Operation) -> None:
         if not op.regions or not self.layouts:
             return
         for inner in op.walk():
             if inner is not op:
                 for k, value in enumerate(inner.operands):
                     if value in self.layouts:
-                        self._want(inner, k, natural(value))
+                        self._require(inner, k, natural(value))
 
 
 def natural(value: SSAValue) -> Layout:

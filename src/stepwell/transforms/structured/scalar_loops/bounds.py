@@ -301,7 +301,7 @@ def _is_zero(value: SSAValue) -> bool:
     return number_of(value) == 0
 
 
-def _same(op: Any, each: Sequence[Range]) -> Range:
+def _operand_range(op: Any, each: Sequence[Range]) -> Range:
     return each[0]
 
 
@@ -325,8 +325,8 @@ _RULES: Mapping[type[Operation], Rule] = {
     arith.AndIOp: _mask,
     arith.ShRSIOp: _shifted,
     arith.SelectOp: _choice,
-    arith.IndexCastOp: _same,
+    arith.IndexCastOp: _operand_range,
     arith.ExtSIOp: _wider,
-    arith.ExtUIOp: _if_natural(_same),
-    arith.TruncIOp: _same,
+    arith.ExtUIOp: _if_natural(_operand_range),
+    arith.TruncIOp: _operand_range,
 }

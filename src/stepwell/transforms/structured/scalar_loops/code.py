@@ -129,7 +129,7 @@ class Code:
     def number(self, op: Operation, hint: str | None = None) -> SSAValue:
         """Insert a scalar op, unless its result folds or has been computed already."""
         key = (type(op), tuple(op.operands), op.results[0].type, tuple(op.properties.items()))
-        found = self._known(op) or self._written.get(key)
+        found = self._folded(op) or self._written.get(key)
         if found is not None:
             op.drop_all_references()
             return found
@@ -188,7 +188,7 @@ class Code:
         assert isinstance(type, AnyFloat)
         return self.constant(FloatAttr(0.0, type))
 
-    def _known(self, op: Operation) -> SSAValue | None:
+    def _folded(self, op: Operation) -> SSAValue | None:
         """Return the value that a scalar op folds to, None if an op is needed."""
         match op:
             case arith.ConstantOp() if isinstance(op.value, IntegerAttr | FloatAttr):
@@ -197,12 +197,12 @@ class Code:
                 return self.constant(IntegerAttr(int(decided), 1))
             case arith.SelectOp() if (holds := truth(op.cond)) is not None:
                 return op.lhs if holds else op.rhs
-            case arith.SelectOp() if (kind := _chosen(op)) is not None:
+            case arith.SelectOp() if (kind := _min_or_max(op)) is not None:
                 return self.number(kind(op.lhs, op.rhs))
             case arith.MaxSIOp() | arith.MinSIOp():
                 return self._extreme(op)
             case arith.AndIOp() | arith.OrIOp() if op.result.type == i1:
-                return _joined(op)
+                return _folded_logic(op)
             case _:
                 return self._arithmetic(op)
 
@@ -288,7 +288,7 @@ _DIVISIONS = {
 """Divisions of indices, which are never negative."""
 
 
-def _chosen(op: arith.SelectOp) -> type[arith.MinSIOp | arith.MaxSIOp] | None:
+def _min_or_max(op: arith.SelectOp) -> type[arith.MinSIOp | arith.MaxSIOp] | None:
     """Return the min or max op that a selection between two compared integers computes."""
     test = op.cond.owner
     if not isinstance(test, arith.CmpiOp) or op.result.type == i1:
@@ -305,7 +305,7 @@ def truth(value: SSAValue) -> bool | None:
     return None if known is None else bool(known)
 
 
-def _joined(op: arith.AndIOp | arith.OrIOp) -> SSAValue | None:
+def _folded_logic(op: arith.AndIOp | arith.OrIOp) -> SSAValue | None:
     """Fold a conjunction or disjunction with a constant operand."""
     for side, other in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
         if (known := truth(side)) is not None:

@@ -206,10 +206,10 @@ def _generic(t: Translation, op: linalg.GenericOp) -> None:
         ) -> SSAValue:
             return t.iteration(op, [at[axis] for axis in place])[number]
 
-        t.views[result] = element if again else _once(t, op, element)
+        t.views[result] = element if again else _computed_once(t, op, element)
 
 
-def _once(t: Translation, op: Operation, element: Element) -> Element:
+def _computed_once(t: Translation, op: Operation, element: Element) -> Element:
     """Return an element function that refuses where an element would be computed repeatedly."""
     depth, outer = t.depth, len(t.nests.indices)
 
@@ -232,16 +232,16 @@ def _reduction(t: Translation, op: linalg.GenericOp) -> None:
     if _sums_rows(op) and prod(extents(op)) > _FEW_PRODUCTS:
         refuse(op, "kernels have vectors along the rows that this op adds up")
     if all(map(is_number, op.results)):
-        found = _summed(t, op, outputs[0], [t.code.index(0) for _ in outputs[0]])
+        found = _write_reduction(t, op, outputs[0], [t.code.index(0) for _ in outputs[0]])
         for result, value in zip(op.results, found, strict=True):
             t.bind(result, value)
         return
     for number, result in enumerate(op.results):
 
         def element(at: Sequence[SSAValue], number: int = number) -> SSAValue:
-            return _summed(t, op, outputs[0], at)[number]
+            return _write_reduction(t, op, outputs[0], at)[number]
 
-        t.views[result] = _once(t, op, element)
+        t.views[result] = _computed_once(t, op, element)
 
 
 def _sums_rows(op: linalg.GenericOp) -> bool:
@@ -257,7 +257,7 @@ def _sums_rows(op: linalg.GenericOp) -> bool:
     return False
 
 
-def _summed(
+def _write_reduction(
     t: Translation, op: linalg.GenericOp, output: Index, at: Sequence[SSAValue]
 ) -> list[SSAValue]:
     """Write the loops that reduce to the elements at ``at``."""

@@ -45,7 +45,7 @@ def while_loop(t: Translation, op: scf.WhileOp, inits: Sequence[SSAValue]) -> li
     carried = [k for k in range(len(inits)) if k not in kept]
     _check_inits(t, op, [inits[k] for k in carried])
     code = t.code
-    first = _entered(t, before, carried, inits)
+    first = _new_body(t, before, carried, inits)
     newest = dict(code.arrays.newest)
     with code.inside(first):
         last = t.block(before)
@@ -57,15 +57,15 @@ def while_loop(t: Translation, op: scf.WhileOp, inits: Sequence[SSAValue]) -> li
         passed = [k for k in range(len(handed)) if not (handed_on(op) and k in kept)]
         t.depth -= 1
         code.put(scf.ConditionOp(go, *(handed[k] for k in passed)))
-    second = _entered(t, after, passed, handed)
+    second = _new_body(t, after, passed, handed)
     with code.inside(second), code.bounds.where(go, True):
-        _end(t, op, second, t.block(after), carried, newest)
+        _terminate(t, op, second, t.block(after), carried, newest)
     types = [handed[k].type for k in passed]
     new = scf.WhileOp([inits[k] for k in carried], types, Region(first), Region(second))
     code.put(new, [op.results[k].name_hint for k in passed])
     made = dict(zip(passed, new.results, strict=True))
     results = [made.get(k, inits[k] if k in kept else v) for k, v in enumerate(handed)]
-    _leave(t, op, results, inits)
+    _bind_results(t, op, results, inits)
     return results
 
 
@@ -92,18 +92,18 @@ def for_loop(t: Translation, op: scf.ForOp, inits: Sequence[SSAValue]) -> list[S
         if step[0] >= 1:
             code.bounds.order(block.args[0], bounds[1], 1)
             code.bounds.order(bounds[0], block.args[0])
-        _end(t, op, block, t.block(body), carried, newest)
+        _terminate(t, op, block, t.block(body), carried, newest)
         read_again = find_kept(code, block) if step == (1, 1) else []
     whole = bounds, bounds[0]
-    new = _finished(code, block, whole, [inits[k] for k in carried], read_again, None)
+    new = _counted_loop(code, block, whole, [inits[k] for k in carried], read_again, None)
     code.put(new, [op.results[k].name_hint for k in carried])
     made = dict(zip(carried, new.results, strict=False))
     results = [made.get(k, inits[k]) for k in range(len(inits))]
-    _leave(t, op, results, inits)
+    _bind_results(t, op, results, inits)
     return results
 
 
-def _finished(
+def _counted_loop(
     code: Code,
     block: Block,
     limits: tuple[Sequence[SSAValue], SSAValue],
@@ -137,7 +137,9 @@ def _finished(
     return turned.around(code, starts, put)
 
 
-def _entered(t: Translation, old: Block, slots: Sequence[int], starts: Sequence[SSAValue]) -> Block:
+def _new_body(
+    t: Translation, old: Block, slots: Sequence[int], starts: Sequence[SSAValue]
+) -> Block:
     """Return a block whose arguments replace some of those of ``old``."""
     block = Block()
     _enter(t, block, [old.args[k] for k in slots], [starts[k] for k in slots])
@@ -166,7 +168,7 @@ def _check_inits(t: Translation, op: Operation, inits: Sequence[SSAValue]) -> No
         refuse(op, "a loop begins with one array twice")
 
 
-def _end(
+def _terminate(
     t: Translation,
     op: Operation,
     block: Block,
@@ -203,7 +205,7 @@ def _in_place(t: Translation, op: Operation, value: SSAValue, argument: SSAValue
     return write_whole(t, op, value, arrays.newest[arrays.of[argument]])
 
 
-def _leave(
+def _bind_results(
     t: Translation, op: Operation, results: Sequence[SSAValue], inits: Sequence[SSAValue]
 ) -> None:
     arrays = t.code.arrays
@@ -254,7 +256,7 @@ def _counted(
 ) -> list[SSAValue]:
     """Write a counted loop as an scf.for whose index gives the counter."""
     code, after = t.code, op.after_region.block
-    low, high, span = _range(code, inits[counter.slot], limits, counter.step > 0)
+    low, high, span = _index_bounds(code, inits[counter.slot], limits, counter.step > 0)
     carried = [k for k in range(len(inits)) if k not in same and k != counter.slot]
     _check_inits(t, op, [inits[k] for k in carried])
     block = Block(arg_types=[INDEX])
@@ -264,31 +266,31 @@ def _counted(
     if counter.step > 0:
         bounds, times = (low, high, by), None
     else:
-        times = _times(code, span, abs(counter.step))
+        times = _trip_count(code, span, abs(counter.step))
         bounds = code.index(0), times, code.index(1)
     with code.inside(block):
-        at = _count(t, block.args[0], inits[counter.slot].type, (low, high), counter, after)
-        _end(t, op, block, t.block(after), carried, newest)
+        at = _bind_counter(t, block.args[0], inits[counter.slot].type, (low, high), counter, after)
+        _terminate(t, op, block, t.block(after), carried, newest)
         turned = turn(block)
         by_one = counter.step in (1, -1)
         kept = find_kept(code, block, at, counter.step) if by_one else []
-    new = _finished(code, block, (bounds, low), [inits[k] for k in carried], kept, turned)
+    new = _counted_loop(code, block, (bounds, low), [inits[k] for k in carried], kept, turned)
     code.put(new, [op.results[k].name_hint for k in carried])
     made = dict(zip(carried, new.results, strict=False))
     results = [made.get(k, inits[k]) for k in range(len(inits))]
     if op.results[counter.slot].first_use is not None:
         up = counter.step > 0
-        times = times or _times(code, span, abs(counter.step))
+        times = times or _trip_count(code, span, abs(counter.step))
         way = code.number(arith.MuliOp(times, by))
         end = code.number(arith.AddiOp(low, way) if up else arith.SubiOp(low, way))
         results[counter.slot] = code.number(
             arith.IndexCastOp(end, inits[counter.slot].type), op.results[counter.slot].name_hint
         )
-    _leave(t, op, results, inits)
+    _bind_results(t, op, results, inits)
     return results
 
 
-def _range(
+def _index_bounds(
     code: Code, start: SSAValue, limits: tuple[SSAValue, int], up: bool
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
     """Return as indices the lower and upper bound of a loop, and their distance."""
@@ -302,7 +304,7 @@ def _range(
     return low, high, code.number(arith.SelectOp(runs, away, code.index(0)))
 
 
-def _times(code: Code, span: SSAValue, step: int) -> SSAValue:
+def _trip_count(code: Code, span: SSAValue, step: int) -> SSAValue:
     """Return the trip count of a loop: its span divided by its step, rounded up."""
     if step == 1:
         return span
@@ -310,7 +312,7 @@ def _times(code: Code, span: SSAValue, step: int) -> SSAValue:
     return code.number(arith.DivUIOp(more, code.index(step)))
 
 
-def _count(
+def _bind_counter(
     t: Translation,
     index: SSAValue,
     type: Attribute,

@@ -74,7 +74,7 @@ def _needed(value: SSAValue, given: SSAValue) -> Tests:
         case tensor.InsertOp(scalar=scalar, dest=dest) as store if dest is given:
             return _changed(scalar, store)
         case arith.SelectOp(cond=condition, lhs=changed, rhs=kept) if kept is given:
-            return {**_all(condition), **_needed(changed, given)}
+            return {**_conjuncts(condition), **_needed(changed, given)}
         case scf.ForOp() as loop:
             assert isinstance(value, OpResult)
             if loop.iter_args[value.index] is not given:
@@ -94,7 +94,7 @@ def _changed(scalar: SSAValue, store: tensor.InsertOp) -> Tests:
     """Return the conditions implied by a store changing its element."""
     match scalar.owner:
         case arith.SelectOp(cond=condition, lhs=new, rhs=old) if _reads(old, store):
-            return {**_all(condition), **_changed(new, store)}
+            return {**_conjuncts(condition), **_changed(new, store)}
         case _:
             return {}
 
@@ -112,7 +112,7 @@ def _counted(value: SSAValue, neutral: float) -> Tests:
     """Return the conditions implied by ``value`` differing from ``neutral``."""
     match value.owner:
         case arith.SelectOp(cond=condition, lhs=new, rhs=other) if _constant(other) == neutral:
-            return {**_all(condition), **_counted(new, neutral)}
+            return {**_conjuncts(condition), **_counted(new, neutral)}
         case Operation() as op if neutral == 0 and isinstance(op, _KEEPING_ZERO):
             return _counted(op.operands[0], neutral)
         case arith.MulfOp(lhs=a, rhs=b) if neutral == 0:  # 0 * b may be a NaN
@@ -120,7 +120,7 @@ def _counted(value: SSAValue, neutral: float) -> Tests:
         case arith.MuliOp(lhs=a, rhs=b) if neutral == 0:
             return {**_counted(a, neutral), **_counted(b, neutral)}
         case arith.AndIOp() if neutral == 0 and value.type == i1:
-            return _all(value)
+            return _conjuncts(value)
         case arith.CmpiOp() if neutral == 0:
             return {value: None}
         case _:
@@ -130,11 +130,11 @@ def _counted(value: SSAValue, neutral: float) -> Tests:
 _KEEPING_ZERO = (arith.NegfOp, arith.ExtFOp, arith.TruncFOp, arith.ExtSIOp, arith.ExtUIOp)
 
 
-def _all(condition: SSAValue) -> Tests:
+def _conjuncts(condition: SSAValue) -> Tests:
     """Return the comparisons whose conjunction ``condition`` is."""
     match condition.owner:
         case arith.AndIOp(lhs=a, rhs=b):
-            return {**_all(a), **_all(b)}
+            return {**_conjuncts(a), **_conjuncts(b)}
         case arith.CmpiOp():
             return {condition: None}
         case _:
@@ -198,7 +198,7 @@ def _between(
     held = code.bounds.of(number)
     if held is None or not _is_small(held[0]) or not _is_small(held[1]) or not _is_small(more):
         return None
-    fixed = _before(code, block, number)
+    fixed = _hoisted(code, block, number)
     if fixed is None:
         return None
     at = (
@@ -227,7 +227,7 @@ def _is_small(number: int) -> bool:
     return abs(number) <= 1 << 60
 
 
-def _before(code: Code, block: Block, value: SSAValue) -> SSAValue | None:
+def _hoisted(code: Code, block: Block, value: SSAValue) -> SSAValue | None:
     """Return a loop-invariant number, computed before the loop; None if it varies."""
     if is_outside(value, block):
         return value
@@ -236,7 +236,7 @@ def _before(code: Code, block: Block, value: SSAValue) -> SSAValue | None:
         return None
     if isinstance(op, tensor.ExtractOp | tensor.DimOp):
         return None
-    given = [_before(code, block, v) for v in op.operands]
+    given = [_hoisted(code, block, v) for v in op.operands]
     if any(v is None for v in given):
         return None
     known = {old: new for old, new in zip(op.operands, given, strict=True) if new is not None}

@@ -41,10 +41,10 @@ def are_apart(code: Code, block: Block, low: SSAValue, high: SSAValue) -> bool:
             return False
         places[argument] = list(store.indices)
     with code.bounds.inside():
-        return all(_is_free(code, op, block, places, low, high) for op in _inside(code, ops))
+        return all(_is_free(code, op, block, places, low, high) for op in _nested_ops(code, ops))
 
 
-def _inside(code: Code, ops: list[Operation]) -> Iterator[Operation]:
+def _nested_ops(code: Code, ops: list[Operation]) -> Iterator[Operation]:
     """Yield ops and those nested in their loops, with the loop bounds recorded as facts."""
     for op in ops:
         yield op
@@ -52,7 +52,7 @@ def _inside(code: Code, ops: list[Operation]) -> Iterator[Operation]:
             body = op.body.block
             code.bounds.order(body.args[0], op.ub, 1)
             code.bounds.order(op.lb, body.args[0])
-            yield from _inside(code, list(body.ops))
+            yield from _nested_ops(code, list(body.ops))
 
 
 def _is_free(

@@ -134,7 +134,7 @@ def hand_on(
         element = tensor_type(start).element_type
         values: list[SSAValue] = []
         for distance in range(1, each.distance + 1):
-            begin.append(_first(code, each, start, distance, limits, first))
+            begin.append(_initial_value(code, each, start, distance, limits, first))
             values.append(block.insert_arg(element, len(block.args)))
             for load in each.loads.get(distance, ()):
                 values[-1].name_hint = load.result.name_hint
@@ -146,7 +146,7 @@ def hand_on(
     return begin
 
 
-def _first(
+def _initial_value(
     code: Code, kept: Kept, start: SSAValue, distance: int, limits: Limits, first: SSAValue
 ) -> SSAValue:
     """Return the initial value of an element; it is only loaded if the loop runs at all."""
@@ -154,17 +154,19 @@ def _first(
     element = tensor_type(start).element_type
     runs = code.number(arith.CmpiOp(low, high, "slt"))
     if (known := truth(runs)) is not None:
-        return _read(code, kept, start, distance, first) if known else code.zero(element)
+        return _load_initial(code, kept, start, distance, first) if known else code.zero(element)
     sides: list[Block] = [Block(), Block()]
     with code.inside(sides[0]):
-        code.put(scf.YieldOp(_read(code, kept, start, distance, first)))
+        code.put(scf.YieldOp(_load_initial(code, kept, start, distance, first)))
     with code.inside(sides[1]):
         code.put(scf.YieldOp(code.zero(element)))
     choice = scf.IfOp(runs, [element], Region(sides[0]), Region(sides[1]))
     return code.put(choice).results[0]
 
 
-def _read(code: Code, kept: Kept, start: SSAValue, distance: int, first: SSAValue) -> SSAValue:
+def _load_initial(
+    code: Code, kept: Kept, start: SSAValue, distance: int, first: SSAValue
+) -> SSAValue:
     """Load the element that the first iteration would read, its index clamped to the array."""
     at: list[SSAValue] = []
     for axis, (number, more) in enumerate(kept.place):

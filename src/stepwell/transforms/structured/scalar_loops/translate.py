@@ -142,7 +142,7 @@ class Translation:
             return
         self.done.add(op)
         self.active.add(op)
-        self._hurry(op)
+        self._write_readers_first(op)
         code = self.code
         outer, code.source = code.source, op
         if (rule := self.rules.get(type(op))) is not None:
@@ -154,7 +154,7 @@ class Translation:
         code.source = outer
         self.active.discard(op)
 
-    def _hurry(self, op: Operation) -> None:
+    def _write_readers_first(self, op: Operation) -> None:
         """Write the later readers of the arrays that ``op`` overwrites before ``op``."""
         if not any(not is_number(r) for r in op.results):
             return
@@ -165,9 +165,9 @@ class Translation:
             for use in list(value.uses):
                 reader = block.find_ancestor_op_in_block(use.operation)
                 if reader is not None and reader not in self.done and op.is_before_in_block(reader):
-                    self._early(reader)
+                    self._write_early(reader)
 
-    def _early(self, op: Operation) -> bool:
+    def _write_early(self, op: Operation) -> bool:
         """Write a scalar op ahead of its position, if its dependences allow."""
         if op in self.active:
             return False
@@ -182,7 +182,7 @@ class Translation:
         for value in [v for each in op.walk() for v in each.operands]:
             if not isinstance(made_by := value.owner, Operation):
                 continue
-            if made_by.parent_block() is block and not self._early(made_by):
+            if made_by.parent_block() is block and not self._write_early(made_by):
                 return False
         self.op(op)
         return True

@@ -65,9 +65,13 @@ class Turned:
                 code.put(scf.YieldOp(*loops[-1].results[: len(starts)]))
             given = list(self.bodies[k - 1].args[1:] if k else starts)
             low, high, step = self.limits[k]
-            if k + 1 == len(self.bodies) and _waits(loops[0]):
+            if k + 1 == len(self.bodies) and _carries_floats(loops[0]):
                 several = scf.ForOp(
-                    low, middle, code.index(_ABREAST), given, Region(_abreast(code, body))
+                    low,
+                    middle,
+                    code.index(_ABREAST),
+                    given,
+                    Region(_unrolled_and_jammed(code, body)),
                 )
                 one = scf.ForOp(middle, high, step, list(several.results), Region(body))
                 loops = [several, one]
@@ -78,12 +82,12 @@ class Turned:
         return loops[-1]
 
 
-def _waits(loop: scf.ForOp) -> bool:
+def _carries_floats(loop: scf.ForOp) -> bool:
     """Whether a loop carries floats that it computes, so that its latency limits it."""
     return any(isinstance(v.type, AnyFloat) for v in loop.iter_args)
 
 
-def _abreast(code: Code, body: Block) -> Block:
+def _unrolled_and_jammed(code: Code, body: Block) -> Block:
     """Return the body of a loop that was unrolled and jammed.
 
     body : the ops before an inner loop, that loop, and the terminator
@@ -100,7 +104,7 @@ def _abreast(code: Code, body: Block) -> Block:
             for op in ops:
                 code.put(op.clone(maps[-1]))
         numbers = [known.get(v, v) for known in maps for v in loop.iter_args[arrays:]]
-        inner = _side_by_side(code, loop, maps, arrays)
+        inner = _jammed_body(code, loop, maps, arrays)
         starts = [*several.args[1:], *numbers]
         bounds = [maps[0].get(v, v) for v in (loop.lb, loop.ub, loop.step)]
         new = scf.ForOp(bounds[0], bounds[1], bounds[2], starts, Region(inner))
@@ -111,7 +115,7 @@ def _abreast(code: Code, body: Block) -> Block:
     return several
 
 
-def _side_by_side(
+def _jammed_body(
     code: Code, loop: scf.ForOp, maps: Sequence[dict[SSAValue, SSAValue]], arrays: int
 ) -> Block:
     """Return the inner loop's body for all unrolled iterations; each carries its own numbers."""
@@ -143,13 +147,13 @@ def turn(block: Block) -> Turned | None:
     nests = [op for op in block.ops if isinstance(op, scf.ForOp)]
     if not nests or any(not isinstance(a.type, TensorType) for a in block.args[1:]):
         return None
-    first = _levels(nests[0])
+    first = _perfect_nest(nests[0])
     depth = len(first)
     limits = [list(loop.operands[:3]) for loop in first]
     if any(not is_outside(v, block) for each in limits for v in each):
         return None
     for nest in nests:
-        levels = _levels(nest)
+        levels = _perfect_nest(nest)
         if [list(loop.operands[:3]) for loop in levels] != limits:
             return None
     rest = [op for op in block.ops if not isinstance(op, scf.ForOp)]
@@ -167,7 +171,7 @@ def turn(block: Block) -> Turned | None:
     return Turned(bodies, limits)
 
 
-def _levels(loop: scf.ForOp) -> list[scf.ForOp]:
+def _perfect_nest(loop: scf.ForOp) -> list[scf.ForOp]:
     """Return the loops of a perfect nest, outermost first."""
     found = [loop]
     while isinstance(inner := found[-1].body.block.first_op, scf.ForOp):
@@ -186,7 +190,7 @@ def _is_gain(block: Block, nests: Sequence[scf.ForOp], rest: Sequence[Operation]
         return False
     carried = set(block.args[1:])
     for op in rest[:-1]:
-        if any(v in carried or _is_of(v, nests) for v in op.operands):
+        if any(v in carried or _is_result_of(v, nests) for v in op.operands):
             return False  # the ops outside the nests must not depend on the arrays
     roots: dict[SSAValue, int] = {a: k for k, a in enumerate(block.args[1:])}
     axes: dict[int, list[int]] = {}
@@ -201,7 +205,7 @@ def _is_gain(block: Block, nests: Sequence[scf.ForOp], rest: Sequence[Operation]
     return bool(axes) and all(max(at) < ranks[0] - 1 for at in axes.values()) and len({*ranks}) == 1
 
 
-def _is_of(value: SSAValue, nests: Sequence[scf.ForOp]) -> bool:
+def _is_result_of(value: SSAValue, nests: Sequence[scf.ForOp]) -> bool:
     return isinstance(value, OpResult) and value.op in nests
 
 
@@ -210,7 +214,7 @@ def _follow(nest: scf.ForOp, roots: dict[SSAValue, int], axes: dict[int, list[in
 
     Return whether all accesses to arrays that are written use the nest's indices on the same axes.
     """
-    levels = _levels(nest)
+    levels = _perfect_nest(nest)
     for loop in levels:
         body = loop.body.block
         for init, argument, result in zip(loop.iter_args, body.args[1:], loop.results, strict=True):
@@ -240,7 +244,7 @@ def _follow(nest: scf.ForOp, roots: dict[SSAValue, int], axes: dict[int, list[in
 
 def _inline(nest: scf.ForOp, indices: Sequence[SSAValue]) -> None:
     """Replace a nest by its body at the given indices."""
-    levels = _levels(nest)
+    levels = _perfect_nest(nest)
     *ops, last = levels[-1].body.block.ops
     ends = list(last.operands)
     for loop, index in zip(levels, indices, strict=True):

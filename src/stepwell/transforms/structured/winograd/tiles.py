@@ -173,7 +173,7 @@ class Tiles(Writer):
             ends: list[SSAValue] = []
             for k, value in enumerate(found):
                 read = block.args[first + k * len(others) : first + (k + 1) * len(others)]
-                ends.append(_again(after, value, others, read, block))
+                ends.append(_append_epilogue(after, value, others, read, block))
             return ends
 
         kind = TensorType(f32, []) if after is None else after.outputs[0].type
@@ -185,7 +185,7 @@ class Tiles(Writer):
         return joined
 
 
-def _again(
+def _append_epilogue(
     after: linalg.GenericOp,
     value: SSAValue,
     others: list[int],
