@@ -46,7 +46,10 @@ def call(interpreter: Interpreter, entry: str, inputs: Sequence[Array]) -> tuple
     function = SymbolTable.lookup_symbol(interpreter.module, entry)
     if not isinstance(function, func.FuncOp):
         raise LookupError(f"no function @{entry} in the module")
-    interpreter.resources = {**interpreter.resources, **_made(interpreter, entry, function)}
+    interpreter.resources = {
+        **interpreter.resources,
+        **_computed_weights(interpreter, entry, function),
+    }
     if any(ROLE in attributes_of(function, i) for i in range(len(function.args))):
         return _call_on_buffers(interpreter, entry, function, inputs)
     values = list(inputs)
@@ -56,7 +59,9 @@ def call(interpreter: Interpreter, entry: str, inputs: Sequence[Array]) -> tuple
     return interpreter.call(entry, [_signless(v, a.type) for v, a in pairs])
 
 
-def _made(interpreter: Interpreter, entry: str, function: func.FuncOp) -> Mapping[str, Array]:
+def _computed_weights(
+    interpreter: Interpreter, entry: str, function: func.FuncOp
+) -> Mapping[str, Array]:
     """Return the weights that the program computes from given ones."""
     attributes = [attributes_of(function, i) for i in range(len(function.args))]
     wanted = [(a[RESOURCE], a[MADE]) for a in attributes if MADE in a]

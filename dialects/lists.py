@@ -80,7 +80,7 @@ def _integer(value: int, kind: IntegerType | IndexType) -> Attribute:
     return made
 
 
-def _read(text: str) -> Any:
+def _json_lists(text: str) -> Any:
     """Return lists whose syntax is the same in JSON and MLIR; None for others."""
     if _NO_POINT.search(text) or _LARGE.search(text):
         return None
@@ -93,7 +93,7 @@ def _read(text: str) -> Any:
 def elements_at(text: str, position: int) -> tuple[list[int], Numbers, int] | None:
     """Return shape and numbers of ``<[[1, 2], [3, 4]]> :``, and its end."""
     match = _ELEMENTS.match(text, position)
-    values: Any = None if match is None else _read(match[1])
+    values: Any = None if match is None else _json_lists(match[1])
     if match is None or values is None:
         return None
     shape: list[int] = []
@@ -114,7 +114,7 @@ def elements_at(text: str, position: int) -> tuple[list[int], Numbers, int] | No
 def array_at(text: str, position: int) -> tuple[Any, Numbers, int] | None:
     """Return type and numbers of ``<i32: 1, 2>``, and its end."""
     match = _ARRAY.match(text, position)
-    values: Any = None if match is None else _read(f"[{match[2]}]")
+    values: Any = None if match is None else _json_lists(f"[{match[2]}]")
     if match is None or not values:
         return None
     kind: Any = _INTEGERS.get(match[1]) or _FLOATS[match[1]]

@@ -119,7 +119,7 @@ class LocatedParser(CompletedParser):
         if op.regions and op is not self._generic:
             end_implicitly(op)
         if op.attributes or op.properties:
-            _put_in_place(op)
+            _attributes_to_properties(op)
             self._check_names(op, start)
         if op.location == UNKNOWN:
             line, column = self.source.position(start)
@@ -128,7 +128,7 @@ class LocatedParser(CompletedParser):
 
     def _parse_generic_operation(self, op_type: Any) -> Operation:
         """Parse as xDSL does, but with MLIR's names of properties."""
-        kind = op_type.kind if isinstance(op_type, _Read) else op_type
+        kind = op_type.kind if isinstance(op_type, _CustomSyntax) else op_type
         op = self._generic = super()._parse_generic_operation(kind)
         if (respelled := RESPELLED.get(op.name)) is not None:
             op.properties = respelled.as_xdsl(op.properties)
@@ -274,17 +274,17 @@ class LocatedParser(CompletedParser):
         """Parse as xDSL does, but look up a tensor type whose text was read before."""
         start = self._current_token.span.start
         try:
-            return self._known(_TENSOR, super().parse_optional_type)
+            return self._cached(_TENSOR, super().parse_optional_type)
         except Exception as error:
             self._refuse_part(start, error)
 
     def parse_optional_function_type(self) -> Any:
         """Parse as xDSL does, but look up a type whose text was read before."""
-        return self._known(_FUNCTION, super().parse_optional_function_type)
+        return self._cached(_FUNCTION, super().parse_optional_function_type)
 
     def parse_optional_location(self) -> Any:
         """Parse as xDSL does, but look up a location whose text was read before."""
-        return self._known(_LOCATION, super().parse_optional_location)
+        return self._cached(_LOCATION, super().parse_optional_location)
 
     def _parse_optional_integer_or_float_type(self) -> Any:
         """Parse as xDSL does, but limit the width of integers as MLIR does."""
@@ -294,7 +294,7 @@ class LocatedParser(CompletedParser):
             self.source.fail(f"{wide} is wider than any may be, {WIDEST}", self._current_token.span)
         return super()._parse_optional_integer_or_float_type()
 
-    def _known(self, pattern: re.Pattern[str], parse: Callable[[], Any]) -> Any:
+    def _cached(self, pattern: re.Pattern[str], parse: Callable[[], Any]) -> Any:
         """Return the cached result for this text, or parse it and cache the result."""
         match = pattern.match(self.source.text, self._current_token.span.start)
         if match is None:
@@ -363,7 +363,7 @@ class LocatedParser(CompletedParser):
         found = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
         if found is not None and not issubclass(found, UnregisteredOp):
             read = READERS.get(found.name)
-            return found if read is None else cast(Any, _Read(found, read))
+            return found if read is None else cast(Any, _CustomSyntax(found, read))
         here = self._current_token.span
         start = here.input.content.rfind(name, 0, here.start)
         span = type(here)(start, start + len(name), here.input)
@@ -388,7 +388,7 @@ A function takes the class and the parser."""
 
 
 @dataclass(frozen=True)
-class _Read:
+class _CustomSyntax:
     """A stand-in for an op's class whose custom syntax a function of `READERS` parses."""
 
     kind: type[Operation]
@@ -403,7 +403,7 @@ class _Read:
         return self.kind.dialect_name()
 
 
-def _put_in_place(op: Operation) -> None:
+def _attributes_to_properties(op: Operation) -> None:
     """Turn attributes that are declared as properties into properties."""
     known = _property_names(type(op))
     if known is None or known.isdisjoint(op.attributes):

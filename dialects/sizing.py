@@ -328,7 +328,7 @@ class Sizing:
         block = Block(arg_types=[v.type for v in op.operands])
         for was, now in zip(op.operands, block.args, strict=True):
             now.name_hint = was.name_hint
-            self._hand(was, now)
+            self._bind(was, now)
         stand_in = op.clone(dict(zip(op.operands, block.args, strict=True)))
         block.add_op(stand_in)
         results = parts(Builder(InsertPoint.before(stand_in)), stand_in)
@@ -337,7 +337,7 @@ class Sizing:
                 self.visit(each)
         return [self.shape(v) for v in results]
 
-    def _hand(self, value: SSAValue, to: SSAValue) -> None:
+    def _bind(self, value: SSAValue, to: SSAValue) -> None:
         """Copy the sizes of ``value`` to ``to``."""
         if isinstance(value.type, TensorType):
             self._shapes[to] = self.shape(value)
@@ -361,7 +361,7 @@ class Sizing:
         self._calls.append(name)
         body = callee.body.block
         for value, argument in zip(op.operands, body.args, strict=True):
-            self._hand(value, argument)
+            self._bind(value, argument)
         self.block(body)
         self._calls.pop()
         last = body.last_op

@@ -97,12 +97,12 @@ class ReduceScatterOp(CollectiveOp):
 
 
 @shape(AllSumOp)
-def _same(op: AllSumOp) -> Sequence[Attribute]:
+def _all_sum_shape(op: AllSumOp) -> Sequence[Attribute]:
     return (op.x.type,)
 
 
 @shape(AllGatherOp)
-def _all(op: AllGatherOp) -> Sequence[Attribute]:
+def _all_gather_shape(op: AllGatherOp) -> Sequence[Attribute]:
     size = shape_of(op.y)[:1]
     if not size:
         raise ShapeError("the result must have an axis for the examples")
@@ -110,7 +110,7 @@ def _all(op: AllGatherOp) -> Sequence[Attribute]:
 
 
 @shape(ReduceScatterOp)
-def _one(op: ReduceScatterOp) -> Sequence[Attribute]:
+def _reduce_scatter_shape(op: ReduceScatterOp) -> Sequence[Attribute]:
     if not shape_of(op.x):
         raise ShapeError("the operand must have an axis for the examples")
     return (TensorType(element(op.x), shape_of(op.x)[1:]),)

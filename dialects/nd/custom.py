@@ -51,7 +51,7 @@ def _same(op: StopGradientOp, operands: Sequence[Array]) -> Array:
 
 
 @shape(StopGradientOp)
-def _its_own(op: StopGradientOp) -> Sequence[Attribute]:
+def _stop_gradient_shape(op: StopGradientOp) -> Sequence[Attribute]:
     return (op.operands[0].type,)
 
 
@@ -235,7 +235,7 @@ def _same_value(op: CheckpointNameOp, operands: Sequence[Array]) -> Array:
 
 
 @shape(CheckpointNameOp)
-def _its_type(op: CheckpointNameOp) -> Sequence[Attribute]:
+def _checkpoint_name_shape(op: CheckpointNameOp) -> Sequence[Attribute]:
     return (op.x.type,)
 
 

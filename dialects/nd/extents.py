@@ -61,7 +61,7 @@ def _constant(op: ConstantOp, s: Sizing) -> Sequence[Shape]:
     return [tuple(map(Formula.of, shape_of(op.y)))]
 
 
-def _told(static: Sequence[int], sizes: Sequence[SSAValue], s: Sizing) -> Shape:
+def _declared_shape(static: Sequence[int], sizes: Sequence[SSAValue], s: Sizing) -> Shape:
     """Return a shape whose `?` are given by index operands, in order."""
     rest = iter(sizes)
     return tuple(s.number(next(rest)) if n == DYNAMIC else Formula.of(n) for n in static)
@@ -69,7 +69,7 @@ def _told(static: Sequence[int], sizes: Sequence[SSAValue], s: Sizing) -> Shape:
 
 @extents(Creation)
 def _creation(op: Creation, s: Sizing) -> Sequence[Shape]:
-    return [_told(shape_of(op.y), op.sizes, s)]
+    return [_declared_shape(shape_of(op.y), op.sizes, s)]
 
 
 @extents(DimOp)
@@ -99,7 +99,7 @@ def _broadcast(op: BroadcastOp, s: Sizing) -> Sequence[Shape]:
 def _reshape(op: ReshapeOp, s: Sizing) -> Sequence[Shape]:
     x = s.shape(op.x)
     if op.sizes or DYNAMIC not in shape_of(op.y):
-        y = _told(shape_of(op.y), op.sizes, s)
+        y = _declared_shape(shape_of(op.y), op.sizes, s)
     else:
         same = x[shape_of(op.x).index(DYNAMIC)]
         y = tuple(same if n == DYNAMIC else Formula.of(n) for n in shape_of(op.y))
@@ -156,7 +156,7 @@ def _concat(op: ConcatOp, s: Sizing) -> Sequence[Shape]:
     return [tuple(result)]
 
 
-def _read(x: Sequence[Formula], indices: Shape, along: Sequence[int]) -> Shape:
+def _gathered_shape(x: Sequence[Formula], indices: Shape, along: Sequence[int]) -> Shape:
     """Return the shape of the elements read at indices along axes."""
     kept = [n for a, n in enumerate(x) if a not in along]
     return (*kept[: along[0]], *indices, *kept[along[0] :])
@@ -166,11 +166,13 @@ def _read(x: Sequence[Formula], indices: Shape, along: Sequence[int]) -> Shape:
 def _gather(op: GatherOp, s: Sizing) -> Sequence[Shape]:
     x, indices, along = s.shape(op.x), s.same_shapes(*op.indices), axes(op.axes)
     for axis in along:
-        _has_some(s, x[axis], indices, f"axis {axis} of {named(op.x)} has nothing to read, but ")
-    return [_read(x, indices, along)]
+        _require_element(
+            s, x[axis], indices, f"axis {axis} of {named(op.x)} has nothing to read, but "
+        )
+    return [_gathered_shape(x, indices, along)]
 
 
-def _has_some(s: Sizing, size: Formula, others: Sequence[Formula], words: str) -> None:
+def _require_element(s: Sizing, size: Formula, others: Sequence[Formula], words: str) -> None:
     """Require an axis to have an element unless the number of accesses is zero."""
     count = product(others)
     low, _ = size.bounds()
@@ -182,7 +184,7 @@ def _has_some(s: Sizing, size: Formula, others: Sequence[Formula], words: str) -
 @extents(ScatterOpBase)
 def _scatter(op: ScatterOpBase, s: Sizing) -> Sequence[Shape]:
     x, indices = s.shape(op.x), s.same_shapes(*op.indices)
-    want = _read(x, indices, axes(op.axes))
+    want = _gathered_shape(x, indices, axes(op.axes))
     for axis, (a, b) in enumerate(zip(want, s.shape(op.updates), strict=True)):
         what = f"axis {axis} of {named(op.updates)} has size "
         s.equal(a, b, (what, b, ", but by the indices it is ", a))
@@ -228,7 +230,7 @@ def _arg_reduce(op: ArgReduceOp, s: Sizing) -> Sequence[Shape]:
     x, along = s.shape(op.x), op.axis.value.data
     rest = tuple(n for a, n in enumerate(x) if a != along)
     words = f"axis {along} of {named(op.x)} has nothing to choose from, but "
-    _has_some(s, x[along], rest, words)
+    _require_element(s, x[along], rest, words)
     return [rest]
 
 
@@ -238,7 +240,9 @@ def _order_statistics(op: OrderStatisticsOp, s: Sizing) -> Sequence[Shape]:
     for axis, (n, m) in enumerate(zip(x, ranks, strict=True)):
         if axis != along:
             s.same_size(n, m, op.x, axis, op.ranks, axis)
-    _has_some(s, x[along], ranks, f"axis {along} of {named(op.x)} has nothing to choose from, but ")
+    _require_element(
+        s, x[along], ranks, f"axis {along} of {named(op.x)} has nothing to choose from, but "
+    )
     return [ranks]
 
 
@@ -322,7 +326,9 @@ def _if(op: IfOp, s: Sizing) -> Sequence[Shape]:
     return branches[0]
 
 
-def _kept(s: Sizing, op: Any, before: Sequence[Shape], after: Sequence[SSAValue]) -> None:
+def _require_same_sizes(
+    s: Sizing, op: Any, before: Sequence[Shape], after: Sequence[SSAValue]
+) -> None:
     """Require carried values to have the same sizes before and after each step."""
     for number, (was, value, shape) in enumerate(zip(op.carried, after, before, strict=True)):
         s.pin(op.body.block.last_op, number, shape, s.shape(value))
@@ -335,7 +341,7 @@ def _kept(s: Sizing, op: Any, before: Sequence[Shape], after: Sequence[SSAValue]
 def _while(op: WhileOp, s: Sizing) -> Sequence[Shape]:
     carried = [s.shape(v) for v in op.carried]
     s.region(op.test.block, carried)
-    _kept(s, op, carried, s.region(op.body.block, carried))
+    _require_same_sizes(s, op, carried, s.region(op.body.block, carried))
     return carried
 
 
@@ -355,7 +361,7 @@ def _scan(op: ScanOp, s: Sizing) -> Sequence[Shape]:
         s.equal(shape[0], count, words)
     s.at_least(count, ZERO, ("it cannot take ", count, " steps"))
     ends = s.region(op.body.block, [*carried, *(shape[1:] for shape in xs)])
-    _kept(s, op, carried, ends[: len(carried)])
+    _require_same_sizes(s, op, carried, ends[: len(carried)])
     rest, stacked = iter(op.sizes), list[Shape]()
     for y, value in zip(op.stacked, ends[len(carried) :], strict=True):
         shape = s.shape(value)

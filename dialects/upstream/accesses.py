@@ -248,13 +248,13 @@ def _part(op: Any, x: SSAValue, s: Accesses) -> Shape:
 @_rule(tensor.ExtractSliceOp)
 def _extract_slice(op: tensor.ExtractSliceOp, s: Accesses) -> Sequence[Any]:
     sizes = _part(op, op.source, s)
-    return [[sizes[axis] for axis in _kept(op, op.result)]]
+    return [[sizes[axis] for axis in _kept_axes(op, op.result)]]
 
 
 @_rule(tensor.InsertSliceOp)
 def _insert_slice(op: tensor.InsertSliceOp, s: Accesses) -> Sequence[Any]:
     sizes, have = _part(op, op.dest, s), s.shape(op.source)
-    for number, axis in enumerate(_kept(op, op.source)):
+    for number, axis in enumerate(_kept_axes(op, op.source)):
         words = (
             f"axis {number} of {named(op.source)} has size ",
             have[number],
@@ -265,7 +265,7 @@ def _insert_slice(op: tensor.InsertSliceOp, s: Accesses) -> Sequence[Any]:
     return [s.shape(op.dest)]
 
 
-def _kept(op: Any, part: SSAValue) -> Sequence[int]:
+def _kept_axes(op: Any, part: SSAValue) -> Sequence[int]:
     """Return the axes of a slice that its type keeps."""
     assert isinstance(part.type, TensorType)
     kept = rank_reduced(op.static_sizes.get_values(), part.type.get_shape())
@@ -454,7 +454,7 @@ def _launch(op: kernel.LaunchOp, s: Accesses) -> Sequence[Any]:
         s.fail(f"there is no kernel {op.callee}")
     body = callee.body.block
     for value, argument in zip(op.operands, body.args, strict=True):
-        s._hand(value, argument)  # pyright: ignore[reportPrivateUsage]
+        s._bind(value, argument)  # pyright: ignore[reportPrivateUsage]
     s.block(body)
     last = body.last_op
     assert last is not None

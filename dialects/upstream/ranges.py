@@ -46,7 +46,7 @@ class Ranges:
         """Return the range of a value."""
         found = self._computed(value, depth)
         held = self._assumed.get(value)
-        return found if held is None else _both(found, held)
+        return found if held is None else _intersection(found, held)
 
     def is_any(self, value: SSAValue) -> bool:
         """Whether the range of an index cast from an integer is only that of the integer's type."""
@@ -106,7 +106,7 @@ class Ranges:
         elif isinstance(op, arith.CmpiOp):
             left, right = self.of(op.lhs), self.of(op.rhs)
             for value, held in _compared(op.predicate.value.data, op.lhs, left, op.rhs, right):
-                self._assumed[value] = _both(self._assumed.get(value, UNKNOWN), held)
+                self._assumed[value] = _intersection(self._assumed.get(value, UNKNOWN), held)
 
 
 _EQ, _SLT, _SLE, _SGT, _SGE, _ULT, _ULE, _UGT, _UGE = 0, 2, 3, 4, 5, 6, 7, 8, 9
@@ -135,23 +135,23 @@ def _not_negative(range: Range) -> bool:
     return low is not None and low >= 0
 
 
-def _both(a: Range, b: Range) -> Range:
+def _intersection(a: Range, b: Range) -> Range:
     """Return the intersection of two ranges."""
-    return _chosen("max", a[0], b[0]), _chosen("min", a[1], b[1])
+    return _tighter("max", a[0], b[0]), _tighter("min", a[1], b[1])
 
 
-def _chosen(operator: str, a: Formula | None, b: Formula | None) -> Formula | None:
+def _tighter(operator: str, a: Formula | None, b: Formula | None) -> Formula | None:
     if a is None or b is None:
         return b if a is None else a
     return Formula.apply(operator, a, b)
 
 
-def _either(a: Range, b: Range) -> Range:
+def _union(a: Range, b: Range) -> Range:
     """Return the union of two ranges."""
-    return _joined("min", a[0], b[0]), _joined("max", a[1], b[1])
+    return _looser("min", a[0], b[0]), _looser("max", a[1], b[1])
 
 
-def _joined(operator: str, a: Formula | None, b: Formula | None) -> Formula | None:
+def _looser(operator: str, a: Formula | None, b: Formula | None) -> Formula | None:
     return None if a is None or b is None else Formula.apply(operator, a, b)
 
 
@@ -205,11 +205,11 @@ def _times(range: Range, factor: int) -> Range:
 
 
 def _maximum(op: Any, each: Sequence[Range]) -> Range:
-    return _chosen("max", each[0][0], each[1][0]), _joined("max", each[0][1], each[1][1])
+    return _tighter("max", each[0][0], each[1][0]), _looser("max", each[0][1], each[1][1])
 
 
 def _minimum(op: Any, each: Sequence[Range]) -> Range:
-    return _joined("min", each[0][0], each[1][0]), _chosen("min", each[0][1], each[1][1])
+    return _looser("min", each[0][0], each[1][0]), _tighter("min", each[0][1], each[1][1])
 
 
 def _unsigned_minimum(op: Any, each: Sequence[Range]) -> Range:
@@ -217,7 +217,7 @@ def _unsigned_minimum(op: Any, each: Sequence[Range]) -> Range:
     highs = [high for (low, high) in each if _not_negative((low, high))]
     if not highs:
         return UNKNOWN
-    return ZERO, highs[0] if len(highs) == 1 else _chosen("min", highs[0], highs[1])
+    return ZERO, highs[0] if len(highs) == 1 else _tighter("min", highs[0], highs[1])
 
 
 def _unsigned_maximum(op: Any, each: Sequence[Range]) -> Range:
@@ -249,7 +249,7 @@ def _quotient(op: Any, each: Sequence[Range]) -> Range:
 
 
 def _choice(op: Any, each: Sequence[Range]) -> Range:
-    return _either(each[1], each[2])
+    return _union(each[1], each[2])
 
 
 def _same(op: Any, each: Sequence[Range]) -> Range:

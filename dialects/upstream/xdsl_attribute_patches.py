@@ -110,7 +110,7 @@ def _is_free(kind: type[Attribute]) -> bool:
     return plain and issubclass(kind, Data)
 
 
-def _made(self: Attribute) -> None:
+def _post_init(self: Attribute) -> None:
     if _is_free(type(self)):
         return
     self._verify()  # pyright: ignore[reportPrivateUsage]
@@ -194,7 +194,7 @@ def _shape(self: Any) -> tuple[int, ...]:
 _ATTRIBUTES = (Data, ParametrizedAttribute)
 
 ATTRIBUTES: Mapping[Any, Mapping[str, Any]] = {
-    Attribute: {"__post_init__": _made},
+    Attribute: {"__post_init__": _post_init},
     MemRefType: {"__init__": _memref, "get_shape": _shape},
     DenseArrayBase: {"from_list": staticmethod(_from_list)},
     TensorType: {"__init__": _tensor, "get_shape": _shape},

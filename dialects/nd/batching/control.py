@@ -163,7 +163,7 @@ def _while_flags(found: set[SSAValue], op: WhileOp) -> tuple[list[bool], bool]:
     while True:
         for block in (op.test.block, op.body.block):
             found.update(a for a, flag in zip(block.args, flags, strict=True) if flag)
-            _note(found, block)
+            _add_varying(found, block)
         ends = yields(op.body.block)
         differs = any(v in found for v in yields(op.test.block))
         after = [
@@ -183,7 +183,7 @@ def _scan_flags(found: set[SSAValue], op: ScanOp) -> tuple[list[bool], None]:
     while True:
         taken = [*flags, *(x in found for x in op.xs)]
         found.update(a for a, flag in zip(block.args, taken, strict=True) if flag)
-        _note(found, block)
+        _add_varying(found, block)
         ends = [v in found for v in yields(block)]
         after = [a or b for a, b in zip(flags, ends[:count], strict=True)]
         if after == flags:
@@ -191,14 +191,14 @@ def _scan_flags(found: set[SSAValue], op: ScanOp) -> tuple[list[bool], None]:
         flags = after
 
 
-def _note(found: set[SSAValue], block: Block) -> None:
+def _add_varying(found: set[SSAValue], block: Block) -> None:
     """Add to ``found`` the values of ``block`` that depend on values in it."""
     for op in block.ops:
-        if any(v in found for v in reads(op)) or _is_told_apart(op):
+        if any(v in found for v in reads(op)) or _varies_by_itself(op):
             found.update(r for r, flag in zip(op.results, _flags(found, op), strict=True) if flag)
 
 
-def _is_told_apart(op: Operation) -> bool:
+def _varies_by_itself(op: Operation) -> bool:
     """Whether ``op`` may vary over the batch although its operands do not."""
     return any(isinstance(each, ReduceScatterOp) for each in op.walk())
 
@@ -211,7 +211,7 @@ def _flags(found: set[SSAValue], op: Operation) -> Sequence[bool]:
         return _scan_flags(found, op)[0]
     if isinstance(op, IfOp) and op.condition not in found:
         for region in op.regions:
-            _note(found, region.block)
+            _add_varying(found, region.block)
         ends = (yields(region.block) for region in op.regions)
         return [a in found or b in found for a, b in zip(*ends, strict=True)]
     return [isinstance(y.type, TensorType) for y in op.results]

@@ -31,10 +31,10 @@ def _checkpoint_name(b: Batch, op: CheckpointNameOp) -> Sequence[SSAValue]:
 @batching(CheckpointOp)
 def _checkpoint(b: Batch, op: CheckpointOp) -> Sequence[SSAValue]:
     (region,) = regions = _detached(op)
-    each, ends = _opened(b, region, [b.has(v) for v in op.inputs])
+    each, ends = _batched_region(b, region, [b.has(v) for v in op.inputs])
     flags = [b.has(v) for v in ends]
     end(each, region.block, YieldOp(led(each, ends, flags)))
-    return _made(b, op, regions, flags)
+    return _rebuilt(b, op, regions, flags)
 
 
 @batching(CustomVjpOp)
@@ -47,18 +47,18 @@ def _custom_vjp(b: Batch, op: CustomVjpOp) -> Sequence[SSAValue]:
         len(floats(op.outputs)),
     )
     body, forward, backward = regions = _detached(op)
-    each, ends = _opened(b, body, given)
+    each, ends = _batched_region(b, body, given)
     end(each, body.block, YieldOp([each.lead(v) for v in ends]))
-    each, ends = _opened(b, forward, given)
+    each, ends = _batched_region(b, forward, given)
     kept = [b.has(v) for v in ends[count:]]
     end(each, forward.block, YieldOp(led(each, ends, [True] * count + kept)))
-    each, ends = _opened(b, backward, [*kept, *(True for _ in range(cotangents))])
+    each, ends = _batched_region(b, backward, [*kept, *(True for _ in range(cotangents))])
     found = [
         each.lead(v) if b.has(x) else each.sum_over(each.lead(v), [0])
         for v, x in zip(ends, known, strict=True)
     ]
     end(each, backward.block, YieldOp(found))
-    return _made(b, op, regions, [True] * count)
+    return _rebuilt(b, op, regions, [True] * count)
 
 
 @batching(CustomJvpOp)
@@ -68,22 +68,24 @@ def _custom_jvp(b: Batch, op: CustomJvpOp) -> Sequence[SSAValue]:
     tangents = [b.has(v) for v in floats(op.inputs)]
     regions = _detached(op)
     for region, flags in zip(regions, (given, [*given, *tangents]), strict=True):
-        each, ends = _opened(b, region, flags)
+        each, ends = _batched_region(b, region, flags)
         end(each, region.block, YieldOp([each.lead(v) for v in ends]))
-    return _made(b, op, regions, [True] * len(op.outputs))
+    return _rebuilt(b, op, regions, [True] * len(op.outputs))
 
 
 def _detached(op: InlinedOp) -> list[Region]:
     return [op.detach_region(op.regions[0]) for _ in list(op.regions)]
 
 
-def _opened(b: Batch, region: Region, flags: Sequence[bool]) -> tuple[Batch, Sequence[SSAValue]]:
+def _batched_region(
+    b: Batch, region: Region, flags: Sequence[bool]
+) -> tuple[Batch, Sequence[SSAValue]]:
     """Batch the ops of a region except its end; return the batch, and the values it yielded."""
     rebind(b, region.block, flags)
     return inside_of(b, region.block), yields(region.block)
 
 
-def _made(
+def _rebuilt(
     b: Batch, op: InlinedOp, regions: Sequence[Region], flags: Sequence[bool]
 ) -> Sequence[SSAValue]:
     """Return the results of a copy of the op with other regions; flagged results are batched."""

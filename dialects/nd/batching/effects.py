@@ -35,13 +35,13 @@ def _check(b: Batch, op: CheckOp) -> Sequence[SSAValue]:
     holds = b.lead(op.condition)
     if (active := b.active()) is not None:
         holds = b.of(OrOp(holds, b.of(NotOp(active))))
-    values = [_of_first(b, holds, b.found[v]) if b.has(v) else v for v in op.values]
+    values = [_value_of_first(b, holds, b.found[v]) if b.has(v) else v for v in op.values]
     words = [each.data for each in op.words]
     b.builder.insert(CheckOp(b.of(ReduceAndOp(holds, [0])), values, op.kind.data, words))
     return ()
 
 
-def _of_first(b: Batch, holds: SSAValue, values: SSAValue) -> SSAValue:
+def _value_of_first(b: Batch, holds: SSAValue, values: SSAValue) -> SSAValue:
     """Return the value of the first example for which ``holds`` is false."""
     first = b.of(ArgminOp(b.of(CastOp(holds, i64)), 0))
     lanes = TensorType(i64, [b.length])

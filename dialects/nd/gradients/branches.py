@@ -50,7 +50,7 @@ def _if(r: Reverse, op: IfOp, cotangents: Sequence[SSAValue | None]) -> None:
         into.add_op(YieldOp(ends_there))
         blocks.append(into)
         handed += [(number, v) for v in used]
-    kept = _hand_out(op, handed, composer)
+    kept = _yield_more(op, handed, composer)
     arguments = [a for block in blocks for a in block.args]
     for argument, value in zip(arguments, kept, strict=True):
         argument.replace_all_uses_with(value)
@@ -67,7 +67,7 @@ def _or_zero(body: Body, end: SSAValue | None, value: SSAValue) -> SSAValue:
     return body.inner.full(value, 0) if end is None else end
 
 
-def _hand_out(
+def _yield_more(
     op: IfOp, handed: Sequence[tuple[int, SSAValue]], composer: Composer
 ) -> Sequence[SSAValue]:
     """Make the op yield values of its branches too; return its results for them."""

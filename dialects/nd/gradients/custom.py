@@ -117,10 +117,12 @@ def _custom_vjp_forward(f: Forward, op: CustomVjpOp, tangents: Tangents) -> Tang
         0,
         op,
     )
-    return _learnt(f, op, found[:count], outs)
+    return _replace_with_tangents(f, op, found[:count], outs)
 
 
-def _learnt(f: Forward, op: InlinedOp, results: Sequence[SSAValue], found: Tangents) -> Tangents:
+def _replace_with_tangents(
+    f: Forward, op: InlinedOp, results: Sequence[SSAValue], found: Tangents
+) -> Tangents:
     """Replace the results of ``op`` by ``results``, and record the tangents of the floats."""
     for value, more in zip(floats(results), found, strict=True):
         f.learn(value, more)
@@ -165,7 +167,7 @@ def _custom_jvp_forward(f: Forward, op: CustomJvpOp, tangents: Tangents) -> Tang
     known = dict(zip(inputs, tangents, strict=True))
     more = [f.full(v, 0) if (t := known[v]) is None else t for v in floats(inputs)]
     found = inline(f.builder, op.rule, [*inputs, *more])
-    return _learnt(f, op, found[:count], found[count:])
+    return _replace_with_tangents(f, op, found[:count], found[count:])
 
 
 def _transposed(
@@ -239,7 +241,7 @@ def _checkpoint(r: Reverse, op: CheckpointOp, cotangents: Tangents) -> None:
     for argument, value in pairs:
         argument.replace_all_uses_with(value)
     if is_heard():
-        _tell_kept(op, kept)
+        _report_kept(op, kept)
     for first, second in kept:
         _erase(second, first.results)
     _erase(border)
@@ -269,7 +271,7 @@ def _kept(op: CheckpointOp, again: Region) -> list[tuple[Operation, Operation]]:
     return [(a, b) for a, b in pairs if b.next_op is not None and _is_kept(a, op)]
 
 
-def _tell_kept(op: CheckpointOp, pairs: Sequence[tuple[Operation, Operation]]) -> None:
+def _report_kept(op: CheckpointOp, pairs: Sequence[tuple[Operation, Operation]]) -> None:
     """Report in a remark which values a checkpoint keeps besides its arguments.
 
     pairs : each op whose results are kept, with its copy in the recomputation
@@ -317,4 +319,4 @@ def _through_body(f: Forward, op: InlinedOp) -> Tangents:
     f.follow(border.next_op, end)
     _erase(border)
     _erase(end)
-    return _learnt(f, op, results, [f.tangents.get(v) for v in floats(results)])
+    return _replace_with_tangents(f, op, results, [f.tangents.get(v) for v in floats(results)])

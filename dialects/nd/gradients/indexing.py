@@ -167,12 +167,12 @@ def _scatter(r: Reverse, op: ScatterOp, cotangents: Cotangents) -> None:
     (g,) = cotangents
     assert g is not None
     if r.wants(op.updates):  # read before the overwrite, which a loop can then do in place
-        r.accumulate(op.updates, _read(r, op, g, _stays(r, op)))
+        r.accumulate(op.updates, _read(r, op, g, _is_last_update(r, op)))
     if r.wants(op.x):
         r.accumulate(op.x, r.of(ScatterOp(g, r.full(op.updates, 0), op.indices, axes(op.axes))))
 
 
-def _stays(c: Composer, op: ScatterOp) -> SSAValue:
+def _is_last_update(c: Composer, op: ScatterOp) -> SSAValue:
     """Return for each index whether its update is kept and not overwritten by a later one."""
     inside, places = _inside(c, op), shape_of(op.indices[0])
     if 0 in places or 0 in shape_of(op.x) or all(n == 1 for n in places):

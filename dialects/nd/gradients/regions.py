@@ -119,11 +119,11 @@ class Body:
         The backward ops may use forward values that are kept or ``at_hand``; ``into`` gets one
         more argument for each.
         """
-        made = self._made(ends)
-        self._tell_sizes(made, outside)
+        made = self._backward_ops(ends)
+        self._replace_sizes(made, outside)
         needed = [v for op in made for v in reads(op) if self._is_forward(v, outside)]
         needed += [v for v in ends if self._is_forward(v, outside)]
-        given = _Given(into, outside, self._kept(needed, outside, at_hand))
+        given = _ForwardValues(into, outside, self._kept_predicate(needed, outside, at_hand))
         for value in dict.fromkeys(needed):
             given.again(value)
         builder = Builder(InsertPoint.at_end(into))
@@ -138,7 +138,7 @@ class Body:
         self.border.erase()
         return [given.mapped.get(v, v) for v in ends], given.used
 
-    def _kept(
+    def _kept_predicate(
         self, needed: list[SSAValue], outside: Outside, at_hand: Callable[[SSAValue], bool]
     ) -> Callable[[SSAValue], bool]:
         """Return a predicate: whether a value is passed to the backward pass as an argument."""
@@ -157,7 +157,7 @@ class Body:
         """Whether ``value`` is computed by the forward pass inside the region."""
         return outside.is_inside(value) and value not in self._results
 
-    def _made(self, ends: Sequence[SSAValue]) -> list[Operation]:
+    def _backward_ops(self, ends: Sequence[SSAValue]) -> list[Operation]:
         """Return the backward ops and erase those without users."""
         made: list[Operation] = []
         last = last_of(self.block)
@@ -176,7 +176,7 @@ class Body:
         self._results = {r for op in made for r in op.results}
         return made
 
-    def _tell_sizes(self, made: list[Operation], outside: Outside) -> None:
+    def _replace_sizes(self, made: list[Operation], outside: Outside) -> None:
         """Replace sizes of forward values by values from outside of the region where possible."""
         for op in list(made):
             if isinstance(op, DimOp) and self._is_forward(op.x, outside):
@@ -189,7 +189,7 @@ class Body:
 
 
 @dataclass
-class _Given:
+class _ForwardValues:
     """The forward values that the backward ops use, mapped to their copies in ``into``."""
 
     into: Block

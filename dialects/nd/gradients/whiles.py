@@ -155,12 +155,12 @@ class _Backward:
 
         def piece(c: Composer, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
             k, top, places, *rest = values
-            rows, tapes, sums = _parted(rest, len(state), len(plan.kept))
+            rows, tapes, sums = _split(rest, len(state), len(plan.kept))
             low = c.mul(k, whole)
             high = c.of(MinOp(c.add(low, whole), steps))
             at = _read(c, places, top, one)
             states = [_read(c, s, top, v) for s, v in zip(rows, state, strict=True)]
-            far = self._far(c, low, at, top, slots, whole)
+            far = self._state_distance(c, low, at, top, slots, whole)
             above, places, *rest = self._snapshots(c, [top, places, at, *states, *rows], far, low)
             states, rows = rest[1 : 1 + len(state)], rest[1 + len(state) :]
             tapes = self._record(c, [low, *states], high, low, tapes)
@@ -179,7 +179,7 @@ class _Backward:
             r.accumulate(target, end)
         self.copy.erase()
 
-    def _far(
+    def _state_distance(
         self,
         c: Composer,
         low: SSAValue,
@@ -356,7 +356,7 @@ def _needed(block: Block, kept: Sequence[SSAValue]) -> list[int]:
         found |= more
 
 
-def _parted(
+def _split(
     values: Sequence[SSAValue], first: int, second: int
 ) -> tuple[Sequence[SSAValue], Sequence[SSAValue], Sequence[SSAValue]]:
     """Return the first ``first`` values, the next ``second`` values, and the rest."""

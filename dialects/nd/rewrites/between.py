@@ -33,21 +33,21 @@ class ElementwiseOfMergedAxes(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: Elementwise, rewriter: PatternRewriter) -> None:
         """Match an op whose other operands are full, broadcast, or arguments."""
-        first = next((v.owner for v in op.operands if _stands_between(v)), None)
+        first = next((v.owner for v in op.operands if _is_reshaped_broadcast(v)), None)
         if not isinstance(first, ReshapeOp):
             return
         wide, shape = shape_of(first.x), shape_of(first.y)
         groups = _merged(wide, shape)
         if groups is None or (len(groups[-1]) > 1 and wide[-1] < MIN_LAST_AXIS):
             return
-        if not all(_reads(v, wide) for v in op.operands):
+        if not all(_can_reshape(v, wide) for v in op.operands):
             return
-        operands = [_read(v, wide, groups, rewriter) for v in op.operands]
+        operands = [_reshaped(v, wide, groups, rewriter) for v in op.operands]
         inner = of_shape(op, operands, wide)
         rewriter.replace(op, [inner, ReshapeOp(inner.y, shape)])
 
 
-def _stands_between(value: SSAValue) -> bool:
+def _is_reshaped_broadcast(value: SSAValue) -> bool:
     """Whether ``value`` is a reshape of an elementwise result with a broadcast operand."""
     op = value.owner
     return (
@@ -86,7 +86,7 @@ def _merged(wide: Shape, shape: Shape) -> Sequence[Sequence[int]] | None:
     return groups if axis == len(wide) and shape.count(DYNAMIC) <= 1 else None
 
 
-def _reads(value: SSAValue, wide: Shape) -> bool:
+def _can_reshape(value: SSAValue, wide: Shape) -> bool:
     """Whether ``value`` can be reshaped to ``wide`` for free."""
     match value.owner:
         case ReshapeOp() as op:
@@ -98,7 +98,7 @@ def _reads(value: SSAValue, wide: Shape) -> bool:
             return isinstance(owner, FullOp | Block)
 
 
-def _read(
+def _reshaped(
     value: SSAValue, wide: Shape, groups: Sequence[Sequence[int]], rewriter: PatternRewriter
 ) -> SSAValue:
     """Return ``value`` in the shape ``wide``."""

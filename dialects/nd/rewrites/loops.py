@@ -26,7 +26,7 @@ class UnwantedOfScan(RewritePattern):
         outputs = list(op.outputs)
         if all(y.first_use is not None for y in outputs):
             return
-        wanted = _wanted(op.body.block, outputs, len(op.carried))
+        wanted = _live(op.body.block, outputs, len(op.carried))
         if all(wanted) or not any(wanted):
             return
         count = len(op.carried)
@@ -38,7 +38,7 @@ class UnwantedOfScan(RewritePattern):
         new_last = YieldOp([v for v, want in zip(last.operands, wanted, strict=True) if want])
         new_last.location = last.location
         rewriter.replace(last, new_last, [])
-        _drop(block, wanted[:count], rewriter)
+        _erase_dead(block, wanted[:count], rewriter)
         new = ScanOp.build(
             operands=[kept, list(op.xs), [op.steps] if op.steps else [], sizes],
             result_types=[[y.type for y, want in zip(outputs, wanted, strict=True) if want]],
@@ -50,7 +50,7 @@ class UnwantedOfScan(RewritePattern):
         rewriter.replace(op, new, [next(results) if want else None for want in wanted])
 
 
-def _wanted(block: Block, outputs: Sequence[SSAValue], carried: int) -> list[bool]:
+def _live(block: Block, outputs: Sequence[SSAValue], carried: int) -> list[bool]:
     """Return for each result whether it is live: used, or carried for a live one."""
     last = block.last_op
     assert last is not None
@@ -84,7 +84,7 @@ def _sizes(op: ScanOp, wanted: Sequence[bool]) -> list[SSAValue]:
     return kept
 
 
-def _drop(block: Block, wanted: Sequence[bool], rewriter: PatternRewriter) -> None:
+def _erase_dead(block: Block, wanted: Sequence[bool], rewriter: PatternRewriter) -> None:
     """Erase the dead arguments and the ops that depend on them."""
     unwanted = [a for a, want in zip(block.args, wanted, strict=False) if not want]
     for op in reversed(list(block.ops)):

@@ -63,7 +63,7 @@ def origin(value: SSAValue, axis: int) -> Origin | None:
     if isinstance(op, SAME_SHAPE):
         return op.operands[0], axis
     if isinstance(op, Creation):
-        return _told(axis, _unknown(value), op.sizes)
+        return _size_operand(axis, _unknown(value), op.sizes)
     if isinstance(op, Operation) and (rule := _ORIGINS.get(type(op))) is not None:
         return rule(op, axis)
     if isinstance(op, ReduceOp):
@@ -88,7 +88,7 @@ def _unknown(value: SSAValue) -> list[int]:
     return [a for a, n in enumerate(shape_of(value)) if n == DYNAMIC]
 
 
-def _told(axis: int, unknown: Sequence[int], sizes: Sequence[SSAValue]) -> SSAValue | None:
+def _size_operand(axis: int, unknown: Sequence[int], sizes: Sequence[SSAValue]) -> SSAValue | None:
     return sizes[unknown.index(axis)] if axis in unknown else None
 
 
@@ -99,12 +99,12 @@ def _of_transpose(op: TransposeOp, axis: int) -> tuple[SSAValue, int]:
 def _of_broadcast(op: BroadcastOp, axis: int) -> Origin | None:
     dims = axes(op.dims)
     unknown = broadcast_unknown(shape_of(op.x), dims, shape_of(op.y))
-    return _told(axis, unknown, op.sizes) or (op.x, dims.index(axis))
+    return _size_operand(axis, unknown, op.sizes) or (op.x, dims.index(axis))
 
 
 def _of_reshape(op: ReshapeOp, axis: int) -> Origin | None:
     unknown = reshape_unknown(shape_of(op.x), shape_of(op.y))
-    return _told(axis, unknown, op.sizes) or (op.x, shape_of(op.x).index(DYNAMIC))
+    return _size_operand(axis, unknown, op.sizes) or (op.x, shape_of(op.x).index(DYNAMIC))
 
 
 _ORIGINS: dict[type[Operation], Callable[[Any, int], Origin | None]] = {

@@ -36,12 +36,12 @@ def added_units(op: ReshapeOp) -> Sequence[int] | None:
             places.append(axis)
         elif n != 1:
             return None
-    if len(places) < len(x) or (x.count(DYNAMIC) > 1 and not _told_as_they_are(op)):
+    if len(places) < len(x) or (x.count(DYNAMIC) > 1 and not _keeps_sizes(op)):
         return None
     return places
 
 
-def _told_as_they_are(op: ReshapeOp) -> bool:
+def _keeps_sizes(op: ReshapeOp) -> bool:
     """Whether the size operands of ``op`` are those of its operand, in order."""
     unknown = [axis for axis, n in enumerate(shape_of(op.x)) if n == DYNAMIC]
     return len(op.sizes) == len(unknown) and all(
@@ -93,7 +93,7 @@ class ElementwiseOfUnitAxes(RewritePattern):
         for each in added:
             units = units & each if each else units
         first = next((k for k, each in enumerate(added) if each), None)
-        if first is None or not units or not all(_can_do_without(v, units) for v in op.operands):
+        if first is None or not units or not all(_can_drop_units(v, units) for v in op.operands):
             return
         shape = shape_of(op.operands[0])
         small = tuple(n for axis, n in enumerate(shape) if axis not in units)
@@ -103,7 +103,7 @@ class ElementwiseOfUnitAxes(RewritePattern):
         unknown = small.count(DYNAMIC)
         if unknown > 1 and len(sizes) != unknown:
             return
-        operands = [_without(v, units, small, sizes, rewriter) for v in op.operands]
+        operands = [_drop_units(v, units, small, sizes, rewriter) for v in op.operands]
         inner = of_shape(op, operands, small)
         rewriter.replace(op, [inner, ReshapeOp(inner.y, shape, sizes)])
 
@@ -129,14 +129,14 @@ def _added(value: SSAValue) -> frozenset[int]:
     return frozenset() if places is None else frozenset(range(len(shape_of(op.y)))) - set(places)
 
 
-def _can_do_without(value: SSAValue, units: frozenset[int]) -> bool:
+def _can_drop_units(value: SSAValue, units: frozenset[int]) -> bool:
     op = value.owner
     if isinstance(op, BroadcastOp):
         return not units & set(axes(op.dims))
     return isinstance(op, Block | FullOp | ConstantOp) or units <= _added(value)
 
 
-def _without(
+def _drop_units(
     value: SSAValue,
     units: frozenset[int],
     shape: Shape,

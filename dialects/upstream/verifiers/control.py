@@ -34,11 +34,11 @@ def _function(op: func.FuncOp) -> None:
         last = block.last_op
         if last is None:
             refuse("an empty block has no terminator: there must be func.return at least")
-        if not (last.has_trait(IsTerminator, value_if_unregistered=True) or _says_nothing(last)):
+        if not (last.has_trait(IsTerminator, value_if_unregistered=True) or _is_opaque(last)):
             refuse(f"its body ends in {last.name}, which is no terminator")
 
 
-def _says_nothing(op: Operation) -> bool:
+def _is_opaque(op: Operation) -> bool:
     """Whether an op's class stands for any op."""
     return isinstance(op, UnregisteredOp) or op.name in ("test.op", "test.pureop")
 

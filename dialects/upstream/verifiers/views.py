@@ -52,7 +52,7 @@ def _plus(a: int | None, b: int | None) -> int | None:
     return None if a is None or b is None else a + b
 
 
-def _said(strides: Sequence[int | None], offset: int | None) -> str:
+def _layout(strides: Sequence[int | None], offset: int | None) -> str:
     start = "" if offset == 0 else f", offset: {spelled([offset])}"
     return f"strided<[{', '.join(spelled([n]) for n in strides)}]{start}>"
 
@@ -80,8 +80,8 @@ def _subview(op: memref.SubviewOp) -> None:
             f"{spelled(result.get_shape())}"
         )
     if start != offset or not any(list(have) == [steps[k] for k in kept] for kept in ways):
-        layouts = " or ".join(_said([steps[k] for k in kept], offset) for kept in ways[:2])
-        refuse(f"the view has the layout {layouts}, not {_said(have, start)}")
+        layouts = " or ".join(_layout([steps[k] for k in kept], offset) for kept in ways[:2])
+        refuse(f"the view has the layout {layouts}, not {_layout(have, start)}")
 
 
 @checks(memref.CastOp)
@@ -126,7 +126,7 @@ def _expand_shape(op: memref.ExpandShapeOp) -> None:
 def _check_reshaped(result: MemRefType[Any], wanted: Sequence[int | None], at: int | None) -> None:
     strides, offset = _strided(result)
     if list(strides) != list(wanted) or offset != at:
-        refuse(f"the view has the layout {_said(wanted, at)}, not {_said(strides, offset)}")
+        refuse(f"the view has the layout {_layout(wanted, at)}, not {_layout(strides, offset)}")
 
 
 @checks(memref.CollapseShapeOp)

@@ -20,7 +20,7 @@ _CONTROL = frozenset({"affine", "builtin", "func", "linalg", "scf", "test", "tos
 
 
 @cache
-def _says_all(kind: type[Operation]) -> bool:
+def _declares_all(kind: type[Operation]) -> bool:
     """Whether the declared effects of an op's class are complete.
 
     xDSL declares for acc.atomic.update, and all other ops of acc and omp, only the effects of their
@@ -36,7 +36,7 @@ def _removable(kind: type[Operation]) -> bool | None:
     """Whether an unused op of a class is removable: always, never, or (None) it depends."""
     if kind.has_trait(IsTerminator) or kind.has_trait(SymbolOpInterface):
         return False
-    if not _says_all(kind):
+    if not _declares_all(kind):
         return False
     return True if is_quiet(kind) else None
 
@@ -56,7 +56,7 @@ def is_dead(op: Operation, known: dict[Operation, bool] | None = None) -> bool:
     if removable:
         return True
     if not op.regions:
-        return bool(op.results) and _says_all(type(op)) and _is_seen_by_none(op, op)
+        return bool(op.results) and _declares_all(type(op)) and _is_local(op, op)
     return _reads_at_most(op, known)
 
 
@@ -67,19 +67,19 @@ def _reads_at_most(op: Operation, known: dict[Operation, bool] | None) -> bool:
         each = waiting.pop()
         kind = type(each)
         if known is not None and known.get(each) is False:
-            _note(each, op, known)
+            _record_effect(each, op, known)
             return False
-        if _as_its_regions(kind) and _says_all(kind):
+        if _as_its_regions(kind) and _declares_all(kind):
             for region in each.regions:
                 for block in region.blocks:
                     waiting += block.ops
-        elif not (is_quiet(kind) or (_says_all(kind) and _is_seen_by_none(each, op))):
-            _note(each, op, known)
+        elif not (is_quiet(kind) or (_declares_all(kind) and _is_local(each, op))):
+            _record_effect(each, op, known)
             return False
     return True
 
 
-def _is_seen_by_none(op: Operation, root: Operation) -> bool:
+def _is_local(op: Operation, root: Operation) -> bool:
     """Whether an op inside ``root`` only reads, or allocates memory owned inside ``root``."""
     effects = effects_of(op)
     return effects is not None and all(
@@ -93,7 +93,7 @@ def _is_seen_by_none(op: Operation, root: Operation) -> bool:
     )
 
 
-def _note(op: Operation, root: Operation, known: dict[Operation, bool] | None) -> None:
+def _record_effect(op: Operation, root: Operation, known: dict[Operation, bool] | None) -> None:
     """Record effects for an op and all enclosing ones up to ``root``."""
     at: Operation | None = op
     while known is not None and at is not None:
@@ -115,13 +115,13 @@ def _touches_nothing(op: Operation, known: dict[Operation, bool] | None = None) 
         each = waiting.pop()
         if known is not None and (found := known.get(each)) is not None:
             if not found:
-                _note(each, op, known)
+                _record_effect(each, op, known)
                 return False
             continue
         kind = type(each)
         nothing = _as_its_regions(kind) or is_quiet(kind) or effects_of(each) == set()
-        if not (nothing and _says_all(kind)):
-            _note(each, op, known)
+        if not (nothing and _declares_all(kind)):
+            _record_effect(each, op, known)
             return False
         for region in each.regions:
             for block in region.blocks:

@@ -51,7 +51,7 @@ _DIVISIONS = frozenset(
     {arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp}
     | {arith.FloorDivSIOp, arith.CeilDivSIOp, arith.CeilDivUIOp}
 )
-_FORGETFUL = frozenset({arith.MaxnumfOp, arith.MinnumfOp})
+_LOSES_NAN = frozenset({arith.MaxnumfOp, arith.MinnumfOp})
 """Combiners whose identity turns NaN into a number."""
 _EQ, _NE, _SLT, _SLE, _SGT, _SGE = range(6)
 _SWAPPED = {_EQ: _EQ, _SLT: _SGT, _SLE: _SGE, _SGT: _SLT, _SGE: _SLE}
@@ -260,10 +260,12 @@ def _evaluated(op: Operation, operands: Sequence[Value]) -> np.generic | None:
 
 def _is_neutral(op: linalg.GenericOp, outside: _Outside, in_place: InPlace | None) -> bool:
     """Whether every output keeps its value."""
-    return all(_stays(op, outside, k, in_place) for k in range(len(op.outputs)))
+    return all(_keeps_value(op, outside, k, in_place) for k in range(len(op.outputs)))
 
 
-def _stays(op: linalg.GenericOp, outside: _Outside, output: int, in_place: InPlace | None) -> bool:
+def _keeps_value(
+    op: linalg.GenericOp, outside: _Outside, output: int, in_place: InPlace | None
+) -> bool:
     block, count = op.body.block, len(op.inputs)
     own, given = block.args[count + output], yielded(block)[output]
     new = outside.of(given)
@@ -271,16 +273,18 @@ def _stays(op: linalg.GenericOp, outside: _Outside, output: int, in_place: InPla
         return True
     if isinstance(new, BlockArgument) and new.owner is block and new.index < count:
         return in_place is not None and in_place(new.index, output)
-    return _runs_on(op, output) and _adds_nothing(op, outside, output, given)
+    return _is_reduced(op, output) and _combines_identity(op, outside, output, given)
 
 
-def _runs_on(op: linalg.GenericOp, output: int) -> bool:
+def _is_reduced(op: linalg.GenericOp, output: int) -> bool:
     """Whether an output is invariant in the reduction loops, and there are such loops."""
     index, parallel = indices(op)[len(op.inputs) + output], is_parallel(op)
     return not all(parallel) and all(parallel[d] for e in index for d in e.used_dims())
 
 
-def _adds_nothing(op: linalg.GenericOp, outside: _Outside, output: int, given: SSAValue) -> bool:
+def _combines_identity(
+    op: linalg.GenericOp, outside: _Outside, output: int, given: SSAValue
+) -> bool:
     """Whether the operand of a reduction is an identity of its combiner."""
     own, last = op.body.block.args[len(op.inputs) + output], given.owner
     if not isinstance(last, Operation) or own not in last.operands:
@@ -293,7 +297,7 @@ def _adds_nothing(op: linalg.GenericOp, outside: _Outside, output: int, given: S
     else:
         combiner = COMBINERS.get(type(last))
         added = outside.of(next((v for v in last.operands if v is not own), own))
-    if combiner is None or combiner.op in _FORGETFUL or not isinstance(added, np.generic):
+    if combiner is None or combiner.op in _LOSES_NAN or not isinstance(added, np.generic):
         return False
     number, wanted = added.item(), combiner.identity(own.type).value.data
     if isinstance(number, bool) or isinstance(wanted, int):

@@ -137,7 +137,7 @@ class Machine:
             value = known.read(text) if known and text else None
             if known is None or value is None:
                 message = f"cannot read '{part[:SHOWN]}' as a property of the machine"
-                raise _error(message, source, _meant(name))
+                raise _error(message, source, _property_help(name))
             if not known.holds(value):
                 message = f"a machine with {name}={text[:SHOWN]} cannot be compiled for"
                 raise _error(message, source, f"{name} is {known.allowed}")
@@ -239,7 +239,7 @@ SHOWN = 60
 """Characters of an unreadable property that the message repeats."""
 
 
-def _meant(name: str) -> str:
+def _property_help(name: str) -> str:
     near = did_you_mean(name, PROPERTIES) if name not in PROPERTIES else ""
     return near or "write NAME=VALUE with a property that `stepwell machine` lists"
 

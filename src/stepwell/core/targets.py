@@ -59,22 +59,22 @@ class Target:
 
     def emitted(self, module: Any, entry: str) -> Any:
         """Return the text, header and signature of a module."""
-        return _found(self.emit)(module, entry)
+        return _resolved(self.emit)(module, entry)
 
     def loaded(self, text: Path, entry: Any, constants: Sequence[Any], device: str = "") -> Any:
         """Return the callee of a program whose source is in a file."""
         self.check_device(device)
         if not self.on_device:
-            return _found(self.load)(text, entry, constants)
-        return _found(self.load)(text, entry, constants, device=device)
+            return _resolved(self.load)(text, entry, constants)
+        return _resolved(self.load)(text, entry, constants, device=device)
 
     def device_named(self, text: str) -> Any:
         """Return the device object; None if programs run on the host."""
-        return _found(self.device)(text) if self.device else None
+        return _resolved(self.device)(text) if self.device else None
 
     def timed_program(self, program: Any, updating: bool) -> Any:
         """Return a program with clock readings."""
-        return _found(self.timed)(program, updating)
+        return _resolved(self.timed)(program, updating)
 
     def check_device(self, device: str) -> None:
         """Refuse a device if programs run on the host."""
@@ -87,10 +87,10 @@ class Target:
         """Return the machine to compile for, given the host and the device."""
         self.check_device(device)
         machine = self.usual(host)
-        return _found(self.on_device)(device, machine) if self.on_device else machine
+        return _resolved(self.on_device)(device, machine) if self.on_device else machine
 
 
-def _found(place: Any) -> Any:
+def _resolved(place: Any) -> Any:
     if not isinstance(place, str):
         return place
     module, _, name = place.partition(":")
@@ -166,7 +166,7 @@ def target_of(name: str) -> Target:
         help = did_you_mean(name, known) or f"the targets are {', '.join(known)}"
         unknown = Diagnostic("error", f"unknown target '{name}'", help=help)
         raise CompileError(with_broken(unknown))
-    found = record(_made(plugin, name))
+    found = record(_load_target(plugin, name))
     if found is None:
         message = f"target '{name}' of {plugin.name} only prints modules: nothing runs its text"
         help = f"print by stepwell-opt -t {name}"
@@ -174,7 +174,7 @@ def target_of(name: str) -> Target:
     return found
 
 
-def _made(plugin: Plugin, name: str) -> Any:
+def _load_target(plugin: Plugin, name: str) -> Any:
     try:
         return load(plugin).all_targets[name]()
     except CompileError:

@@ -72,7 +72,7 @@ class Cache:
         """Return the folder of an existing, undamaged entry."""
         for root in self._roots():
             place = root / kind / key
-            if _whole(place):
+            if _is_valid(place):
                 _touch(place)
                 return place
         return None
@@ -231,7 +231,7 @@ def _sum(file: Path) -> str:
     return str(file.stat().st_size) if file.name == CONSTANTS else digest(file.read_bytes())
 
 
-def _whole(place: Path) -> bool:
+def _is_valid(place: Path) -> bool:
     """Whether an entry exists, belongs to this user, and matches its digest."""
     try:
         return is_own_entry(place) and (place / DIGEST).read_text() == _sums(place, place)
@@ -248,7 +248,7 @@ def _move(work: Path, place: Path) -> None:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-        if _whole(place):
+        if _is_valid(place):
             return
         with suppress(OSError):  # another process may have moved the damaged entry away
             place.rename(work.with_suffix(".damaged"))

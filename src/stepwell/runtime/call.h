@@ -1,8 +1,8 @@
-/* Program: calls one compiled function: guards, outputs, arena and the call, without Python code.
+/* Program: calls a compiled function: guards, outputs, arena and the call, without Python code.
 
-   Whatever its guards do not let pass goes to `miss`, Python code that converts the arguments or
-   says what is wrong with them. A program for a device has no code here: `foreign` runs it on what
-   the guards let pass, arrays of a device among them (resident.h). */
+   Calls that the guards refuse go to `miss`, Python code that converts the arguments or reports
+   errors in them. A program for a device has no code here: `foreign` runs it on the arguments
+   that the guards accept, device arrays included (resident.h). */
 #ifndef STEPWELL_CALL_H
 #define STEPWELL_CALL_H
 
@@ -25,18 +25,18 @@ typedef void (*shapes_function)(const int64_t *, int64_t *);
 typedef int64_t (*arena_function)(const int64_t *);
 typedef int32_t (*checks_function)(const int64_t *);
 
-enum { FEW = 4 }; /* results in the place of arguments, up to which each is compared with each other array */
+enum { FEW = 4 }; /* maximum in-place results to compare with every other array */
 enum { HEAVY_BYTES = 32 << 10, LARGE_BYTES = 1 << 20, LINE = 64 };
-enum { ROOMY_CALLS = 64 }; /* so many calls in a row that leave half of a large arena empty give it back */
+enum { ROOMY_CALLS = 64 }; /* calls in a row with a large arena half empty until it shrinks */
 
-typedef struct { /* what one array must be; sizes < 0 are `?` */
+typedef struct { /* the requirements on one array; sizes < 0 are `?` */
   PyArray_Descr *descr;
   int type_num, rank;
   npy_intp *sizes;
-  npy_intp bytes; /* of the array, -1 where a size is `?` */
+  npy_intp bytes; /* of the array, -1 if a size is `?` */
 } Guard;
 
-typedef struct { /* dims[dim] must be dims[other], or -other - 1 where that is negative */
+typedef struct { /* dims[dim] must equal dims[other], or -other - 1 if `other` is negative */
   int dim;
   int64_t other;
 } Equal;
@@ -46,25 +46,25 @@ typedef struct {
   vectorcallfunc vectorcall;
   entry_function entry;
   shapes_function shapes;
-  checks_function checks; /* of what `?` must be; NULL where there is nothing to check */
+  checks_function checks; /* conditions on the `?`; NULL if there are none */
   arena_function arena_bytes;
   int64_t static_arena;
   int inputs, constants, outputs; /* buffers, in this order */
   int dims, result_dims, equals, heavy;
-  struct sw_runtime limited;       /* of a program that may use fewer threads than others */
-  const struct sw_runtime *threads; /* that, or what all programs share */
-  int *into, updates;     /* for each output the input whose array it may be, else -1; how many may */
-  int *order, *updated;   /* inputs by their addresses in the last call; for each the output that it may be, else -1 */
-  void **apart;           /* where the inputs lay when they were found to be apart; of known sizes */
+  struct sw_runtime limited;       /* for a program with its own limit of threads */
+  const struct sw_runtime *threads; /* `limited`, or the runtime shared by all programs */
+  int *into, updates;     /* for each output the input it may overwrite, else -1; their number */
+  int *order, *updated;   /* inputs by address in the last call; for each its overwriting output */
+  void **apart;           /* the inputs' addresses when last found disjoint; for static sizes */
   Guard *guards;          /* of inputs, then outputs */
-  npy_intp *sizes;        /* what all guards' sizes point into */
+  npy_intp *sizes;        /* storage of all guards' sizes */
   Equal *equal;
   void **constant_data;
   char *arena;
-  int64_t capacity, recent; /* bytes of the arena; the most that a call wanted since it was half empty */
-  int arena_busy, roomy;    /* calls since then that have left half of it empty */
+  int64_t capacity, recent; /* bytes of the arena; the maximum used since it was half empty */
+  int arena_busy, roomy;    /* whether a call uses it; the calls since it was half empty */
   PyObject *keep, *miss, *failed;
-  PyObject *foreign; /* foreign(arguments, outs) runs a program for a device; NULL for one of C */
+  PyObject *foreign; /* foreign(arguments, outs) runs a device program; NULL for a C program */
 } Program;
 
 /* ---- arena --------------------------------------------------------------------------------- */
@@ -82,14 +82,14 @@ static void arena_free(char *p, int64_t bytes) {
     free(p);
 }
 
-/* Whether a large arena has been half empty for many calls, so that it may shrink to the most they wanted. */
+/* Whether a large arena was half empty in many consecutive calls, so that it can shrink. */
 static int arena_is_roomy(Program *p, int64_t bytes) {
   if (bytes > p->capacity / 2) return p->roomy = 0, p->recent = 0;
   if (bytes > p->recent) p->recent = bytes;
   return ++p->roomy >= ROOMY_CALLS;
 }
 
-/* The program's own arena, grown to `bytes` or shrunk; a new one where another thread is using that. */
+/* Return the program's arena, grown to `bytes` or shrunk; a new one if another thread uses it. */
 static char *arena_acquire(Program *p, int64_t bytes) {
   if (p->arena_busy) return arena_new(bytes);
   int roomy = p->capacity >= LARGE_BYTES && arena_is_roomy(p, bytes);
@@ -111,7 +111,7 @@ static void arena_release(Program *p, char *arena, int64_t bytes) {
     arena_free(arena, bytes);
 }
 
-/* ---- large results: arrays that own memory which is used again when they are gone ------------ */
+/* ---- large results: arrays whose memory is reused after they are freed ---------------------- */
 
 static void *large_malloc(void *unused, size_t bytes) {
   (void)unused;
@@ -163,7 +163,7 @@ static PyObject *new_result(const Guard *guard, npy_intp *sizes) {
 
 /* ---- one call ------------------------------------------------------------------------------ */
 
-/* Whether `o` is an array as `guard` wants it, contiguous and aligned; collects what `?` were. */
+/* Whether `o` satisfies `guard`, contiguous and aligned; stores the sizes of its `?`. */
 static inline int fits(const Guard *guard, PyObject *o, int64_t **dims) {
   if (!PyArray_CheckExact(o)) return 0;
   PyArrayObject *a = (PyArrayObject *)o;
@@ -195,7 +195,7 @@ static inline int fits_all(Program *p, PyObject *const *args, void **buffers, in
   return p->checks == NULL || p->checks(dims) == 0;
 }
 
-/* How many bytes an array that fits `guard` has. */
+/* Return the size in bytes of an array that satisfies `guard`. */
 static inline npy_intp bytes_of(const Guard *guard, PyObject *o) {
   return guard->bytes >= 0 ? guard->bytes : PyArray_NBYTES((PyArrayObject *)o);
 }
@@ -205,7 +205,7 @@ static int overlap(PyObject *x, PyObject *y) {
   return a < b + PyArray_NBYTES((PyArrayObject *)y) && b < a + PyArray_NBYTES((PyArrayObject *)x);
 }
 
-/* Whether `out` can be written as result `k`: right type and sizes, writeable, apart from all else. */
+/* Whether `out` fits result `k`: type and sizes match, writeable, disjoint from other arrays. */
 static int usable(Program *p, int k, const npy_intp *sizes, PyObject *const *args, PyObject *out, PyObject **results) {
   Guard guard = p->guards[p->inputs + k];
   guard.sizes = (npy_intp *)sizes;
@@ -220,10 +220,10 @@ static int usable(Program *p, int k, const npy_intp *sizes, PyObject *const *arg
   return 1;
 }
 
-/* Whether every input that a result may be can be that: writeable, and apart from all other inputs.
+/* Whether all inputs that results overwrite are writeable and disjoint from all other inputs.
 
-   Inputs are kept in the order of their addresses, which hardly changes from one call to the next; often
-   they are where they were. */
+   Inputs are kept sorted by address: the order, and often the addresses, stay the same from call to
+   call. */
 static int all_apart(Program *p, PyObject *const *args) {
   int same = p->dims == 0 ? 0 : -1;
   for (; same >= 0 && same < p->inputs; same++) {
@@ -239,7 +239,7 @@ static int all_apart(Program *p, PyObject *const *args) {
     for (; k > 0 && START(order[k - 1]) > start; k--) order[k] = order[k - 1];
     order[k] = at;
   }
-  const char *end = NULL, *written = NULL; /* of all that begin before, and of those that are written */
+  const char *end = NULL, *written = NULL; /* the highest ends so far, and of written arrays */
   for (int n = 0; n < p->inputs; n++) {
     int i = order[n];
     PyArrayObject *a = (PyArrayObject *)args[i];
@@ -258,7 +258,7 @@ static int all_apart(Program *p, PyObject *const *args) {
   return 1;
 }
 
-/* The results as a Program returns them: one array, or a tuple. Takes over the references. */
+/* Return the results as a Program does: one array, or a tuple. Steals the references. */
 static PyObject *packed(PyObject **results, int n) {
   if (n == 1) return results[0];
   PyObject *tuple = PyTuple_New(n);
@@ -269,10 +269,10 @@ static PyObject *packed(PyObject **results, int n) {
   return tuple;
 }
 
-/* Make the results, or take the caller's; -1 after an error, 0 if an `out` does not fit.
+/* Create the results, or take the caller's; -1 after an error, 0 if an `out` does not fit.
 
-   outs    arrays for the results, None where one is to be made; NULL for none
-   update  whether results that may be arguments are these, and `outs` may have a None */
+   outs    arrays for the results, None for those to be created; NULL for none
+   update  whether results overwrite their arguments; `outs` may then contain None */
 static int make_results(Program *p, PyObject *const *args, PyObject *const *outs, int update, const int64_t *dims,
                         PyObject **results, int64_t *bytes) {
   int64_t found[p->result_dims + 1];
@@ -280,7 +280,7 @@ static int make_results(Program *p, PyObject *const *args, PyObject *const *outs
   int apart = update && outs == NULL && p->updates > FEW && all_apart(p, args);
   if (update && outs == NULL && p->updates > FEW && !apart) return 0;
   if (p->result_dims) p->shapes(dims, found);
-  const int known = apart && p->dims == 0 && p->result_dims == 0; /* what is updated fits */
+  const int known = apart && p->dims == 0 && p->result_dims == 0; /* overwritten inputs fit */
   for (int k = 0; k < p->outputs; k++) {
     const Guard *guard = &p->guards[p->inputs + k];
     if (known && p->into[k] >= 0) {
@@ -333,7 +333,7 @@ static int32_t run(Program *p, void **buffers, const int64_t *dims, int64_t byte
   return code;
 }
 
-/* Whether `o` is what `guard` wants, on the host or on a device; collects what `?` were. */
+/* Whether `o` satisfies `guard`, on the host or on a device; stores the sizes of its `?`. */
 static inline int fits_anywhere(const Guard *guard, PyObject *o, int64_t **dims) {
   if (!is_resident(o)) return fits(guard, o, dims);
   npy_intp sizes[NPY_MAXDIMS];
@@ -347,7 +347,7 @@ static inline int fits_anywhere(const Guard *guard, PyObject *o, int64_t **dims)
   return 1;
 }
 
-/* The results that are arguments, None for others; NULL without an error if these are not apart on a device. */
+/* The inputs that results overwrite, else None; NULL without error if they overlap on a device. */
 static PyObject *updated_outs(Program *p, PyObject *const *args) {
   if (p->dims > 0) return NULL;
   PyObject *outs = PyTuple_New(p->outputs);
@@ -400,7 +400,7 @@ static int attempt_foreign(Program *p, PyObject *const *args, PyObject *const *o
   return right ? 1 : -1;
 }
 
-/* Call the program: 1 with its results, 0 if the guards do not let the arguments pass, -1 after an error. */
+/* Call the program: 1 with its results, 0 if the guards refuse the arguments, -1 after an error. */
 static int attempt(Program *p, PyObject *const *args, PyObject *const *outs, int update, PyObject **results) {
   if (p->foreign != NULL) return attempt_foreign(p, args, outs, update, results);
   void *buffers[p->inputs + p->constants + p->outputs + 1];
@@ -443,7 +443,7 @@ done:
 
 static int is_out(PyObject *name) { return PyUnicode_CompareWithASCIIString(name, "out") == 0; }
 
-/* Find the arrays of `out=`: 1 if they are there, 0 if `out` is not what a fast call takes. */
+/* Read the arrays of `out=`: 1 if they are valid, 0 if `out` needs the slow path. */
 static int outs_of(Program *p, PyObject *out, PyObject *const **outs, PyObject **single) {
   if (PyTuple_CheckExact(out) && PyTuple_GET_SIZE(out) == p->outputs) {
     *outs = ((PyTupleObject *)out)->ob_item;
@@ -498,7 +498,7 @@ static int program_clear(PyObject *self) {
   Program *p = (Program *)self;
   Py_CLEAR(p->miss);
   Py_CLEAR(p->failed);
-  return 0; /* `foreign` stays: a call may be under way */
+  return 0; /* `foreign` is kept: a call may be in progress */
 }
 
 static void program_dealloc(PyObject *self) {
@@ -575,7 +575,7 @@ static int read_equal(Program *p, PyObject *equal) {
   return 1;
 }
 
-/* Read which results may be arguments, from ((result, argument), ...). */
+/* Read which results overwrite arguments, from ((result, argument), ...). */
 static int read_into(Program *p, PyObject *into) {
   for (int k = 0; k < p->outputs; k++) p->into[k] = -1;
   for (int i = 0; i < p->inputs; i++) p->order[i] = i, p->updated[i] = -1;

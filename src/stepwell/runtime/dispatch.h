@@ -1,15 +1,15 @@
-/* Dispatcher: calls, as the user writes them, of the first program that fits; else `miss`.
+/* Dispatcher: runs a call, as the user writes it, by the first program that fits; else `miss`.
 
    A program is added with the call it serves, `(names, slots, fixed)`:
-     names   the arguments given by name, in the order of the call
-     slots   for each argument, those by position first: (first, tree), where its first leaf stands
-             among the arrays the program takes, and what it is built like
-     fixed   (place, array) for arrays the call leaves to their defaults
-   and with the tree (trees.h) of what the function returns; and with what it reads outside of its
-   function (watch.h), and how many arrays it takes from there, which are its last.
-   A program with `?` may serve some sizes alone, which are told too.
-   Calls that are built alike are one object, so that of many programs with
-   the same arguments each costs no more than its guards. */
+     names   the keyword arguments, in the order of the call
+     slots   for each argument, positional ones first: (first, tree), the index of its first leaf
+             among the program's arrays, and its structure
+     fixed   (place, array) for arrays of default arguments
+   and with the tree (trees.h) of the function's result, its captured variables and globals
+   (watch.h), and the number of arrays taken from these, which come last.
+   A program with `?` may be restricted to given sizes.
+   Equal calls are one object, so that many programs with the same arguments each cost only their
+   guards. */
 #ifndef STEPWELL_DISPATCH_H
 #define STEPWELL_DISPATCH_H
 
@@ -19,10 +19,10 @@ typedef struct {
   PyObject_HEAD
   vectorcallfunc vectorcall;
   PyObject *entries, *miss; /* entries: a list of (program, call, tree, watch, outside, sizes) */
-  int most, takes_out;      /* arrays that one program takes; whether `out=` is no argument */
+  int most, takes_out;      /* the maximum arrays of a program; whether `out=` is special */
 } Dispatcher;
 
-/* Collect the arrays of a call: 1 if it is like `call`, 0 if not, -1 after an error. `n` by position. */
+/* Collect a call's arrays: 1 if it matches `call`, 0 if not, -1 after error. `n` are positional. */
 static int take_apart(PyObject *call, PyObject *const *args, Py_ssize_t n, PyObject *names,
                       Py_ssize_t named, Leaves *l) {
   PyObject *wanted = PyTuple_GET_ITEM(call, 0), *slots = PyTuple_GET_ITEM(call, 1), *fixed = PyTuple_GET_ITEM(call, 2);
@@ -47,13 +47,13 @@ static int take_apart(PyObject *call, PyObject *const *args, Py_ssize_t n, PyObj
   return 1;
 }
 
-/* Make an object of what is in it: one whose attributes these are, or what Python code makes. */
+/* Build an object from its children: one with these attributes, or one that Python code makes. */
 static PyObject *put_together(PyObject *tree, PyObject *values) {
   PyObject *names = PyTuple_GET_ITEM(tree, 3);
   if (names == Py_None) return PyObject_CallOneArg(PyTuple_GET_ITEM(tree, 1), values);
   PyObject *none = PyTuple_New(0), *made;
   if (none == NULL) return NULL;
-  made = PyBaseObject_Type.tp_new((PyTypeObject *)PyTuple_GET_ITEM(tree, 0), none, NULL); /* no default, no __init__ */
+  made = PyBaseObject_Type.tp_new((PyTypeObject *)PyTuple_GET_ITEM(tree, 0), none, NULL); /* no __init__ */
   Py_DECREF(none);
   for (Py_ssize_t i = 0; made != NULL && i < PyTuple_GET_SIZE(values); i++)
     if (PyObject_GenericSetAttr(made, PyTuple_GET_ITEM(names, i), PyTuple_GET_ITEM(values, i)) < 0) Py_CLEAR(made);
@@ -62,7 +62,7 @@ static PyObject *put_together(PyObject *tree, PyObject *values) {
 
 static PyObject *build_inner(PyObject *tree, PyObject **results, PyObject ***next);
 
-/* Build what `tree` says out of the results from `*next` on, with references of its own. */
+/* Build the value of `tree` from the results from `*next` on, with its own references. */
 static inline PyObject *build(PyObject *tree, PyObject **results, PyObject ***next) {
   if (tree != Py_Ellipsis) return build_inner(tree, results, next);
   PyObject *leaf = *(*next)++;
@@ -94,7 +94,7 @@ static PyObject *build_inner(PyObject *tree, PyObject **results, PyObject ***nex
     }
     return made;
   }
-  /* a tuple, or a named tuple whose class says nothing of how it is made: `dispatched` has seen to that */
+  /* a tuple, or a named tuple without its own constructor, which `dispatched` ensures */
   PyTypeObject *of = object ? &PyTuple_Type : (PyTypeObject *)kind;
   PyObject *values = of == &PyTuple_Type ? PyTuple_New(n) : of->tp_alloc(of, n), *built = values;
   for (Py_ssize_t i = 0; values != NULL && i < n; i++) {
@@ -117,7 +117,7 @@ static PyObject *built(PyObject *tree, PyObject **results, int n) {
   return value;
 }
 
-/* Serve a call whose arrays are the right ones but lie in memory as they should not. */
+/* Serve a call whose arrays match except for their memory layout. */
 static PyObject *copied(Program *p, PyObject *tree, const Leaves *l) {
   PyObject *value = call_miss(p->miss, l->leaves, (size_t)p->inputs, NULL), *results[p->outputs + 1];
   if (value == NULL || tree == Py_Ellipsis) return value;
@@ -127,7 +127,7 @@ static PyObject *copied(Program *p, PyObject *tree, const Leaves *l) {
   return built(tree, results, p->outputs);
 }
 
-/* Whether the arrays are the program's but for how they lie in memory. */
+/* Whether the arrays match the program's except for their memory layout. */
 static int alike(const Program *p, PyObject *const *leaves) {
   for (int i = 0; i < p->inputs; i++) {
     const Guard *guard = &p->guards[i];
@@ -140,7 +140,7 @@ static int alike(const Program *p, PyObject *const *leaves) {
   return 1;
 }
 
-/* Fill in the sizes of an array, here or on a device; return its rank. */
+/* Store the sizes of an array, on the host or on a device; return its rank. */
 static int sizes_of(PyObject *leaf, npy_intp *sizes) {
   if (is_resident(leaf)) return resident_sizes(leaf, sizes);
   PyArrayObject *a = (PyArrayObject *)leaf;
@@ -148,7 +148,7 @@ static int sizes_of(PyObject *leaf, npy_intp *sizes) {
   return PyArray_NDIM(a);
 }
 
-/* Whether the `?` of the first `n` arrays are `sizes`, numbers of 64 bits in a row; None for any. */
+/* Whether the `?` of the first `n` arrays equal `sizes`, 64-bit numbers in a row; None for any. */
 static int are_sizes(const Program *p, PyObject *const *leaves, int n, PyObject *sizes) {
   if (sizes == Py_None) return 1;
   const char *next = PyBytes_AS_STRING(sizes), *end = next + PyBytes_GET_SIZE(sizes);
@@ -168,7 +168,7 @@ static int are_sizes(const Program *p, PyObject *const *leaves, int n, PyObject 
   return next == end;
 }
 
-/* Whether the first `n` arrays may be the program's, by dtype and sizes. */
+/* Whether the dtypes and sizes of the first `n` arrays may match the program's. */
 static int may_fit(const Program *p, PyObject *const *leaves, int n) {
   for (int i = 0; i < n; i++) {
     const Guard *guard = &p->guards[i];
@@ -181,7 +181,7 @@ static int may_fit(const Program *p, PyObject *const *leaves, int n) {
   return 1;
 }
 
-/* Collect what the program of an entry takes from outside of its function: 1, 0, or -1 after an error. */
+/* Collect the arrays that an entry's program captures: 1, 0 if changed, or -1 after an error. */
 static int collect_outside(PyObject *watch, const Program *p, Leaves *l, int given) {
   if (watch == Py_None) return 1;
   if (!may_fit(p, l->leaves, given)) return 0;
@@ -194,7 +194,7 @@ static int collect_outside(PyObject *watch, const Program *p, Leaves *l, int giv
   return found;
 }
 
-/* Try one entry: its result, or NULL with *missed set if it does not fit. */
+/* Try one entry: return its result, or NULL with *missed set if it does not fit. */
 static PyObject *try_entry(PyObject *entry, PyObject *const *args, Py_ssize_t n, PyObject *names,
                            Py_ssize_t named, Leaves *l, int *missed) {
   Program *p = (Program *)PyTuple_GET_ITEM(entry, 0);
@@ -232,7 +232,7 @@ static PyObject *dispatcher_vectorcall(PyObject *self, PyObject *const *args, si
   Dispatcher *d = (Dispatcher *)self;
   Py_ssize_t n = PyVectorcall_NARGS(nargsf), named = names ? PyTuple_GET_SIZE(names) : 0;
   if (d->takes_out && named > 0 && is_out(PyTuple_GET_ITEM(names, named - 1))) named--;
-  int most = d->most; /* a program added while this call runs may take more: it is not tried */
+  int most = d->most; /* programs added during this call may take more arrays: they are not tried */
   PyObject *room[most + 1], *result = NULL;
   memset(room, 0, sizeof room);
   Leaves leaves = {NULL, room, 0, 0};
@@ -248,7 +248,7 @@ static PyObject *dispatcher_vectorcall(PyObject *self, PyObject *const *args, si
   return missed ? call_miss(d->miss, args, nargsf, names) : result;
 }
 
-/* Whether `pairs` holds pairs of a place below `places` and what `fits` says. */
+/* Whether `pairs` contains pairs of an index below `places` and a value accepted by `fits`. */
 static int are_placed(PyObject *pairs, Py_ssize_t places, int (*fits)(PyObject *)) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(pairs); i++) {
     PyObject *second;

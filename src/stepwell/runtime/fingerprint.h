@@ -1,10 +1,10 @@
-/* fingerprint(buffer, key): what tells the bytes of large arrays apart, read once by all threads.
+/* fingerprint(buffer, key): keyed checksums of large arrays, read once by all threads.
 
-   Each block of SW_BLOCK bytes is summed up as UMAC's NH does it: the two halves of each word, each
-   with a number of the key added, are multiplied, and the products are added up; twice, with the key
-   moved on by 16 bytes. For whoever does not know the key, two blocks that differ have the same two
-   sums with a chance of 2^-64 at most, whatever the blocks are (Black et al., UMAC, 1999: NH with a
-   Toeplitz key). Who asks makes a cryptographic digest of all sums and of the number of bytes. */
+   Each block of SW_BLOCK bytes is summed as in UMAC's NH: the two halves of each word, each plus a
+   number of the key, are multiplied, and the products are added; twice, the second time with the
+   key shifted by 16 bytes. Without the key, two different blocks have the same sums with
+   probability at most 2^-64 (Black et al., UMAC, 1999: NH with a Toeplitz key), for any blocks. The
+   caller computes a cryptographic digest of all sums and of the number of bytes. */
 #ifndef STEPWELL_FINGERPRINT_H
 #define STEPWELL_FINGERPRINT_H
 
@@ -14,7 +14,7 @@ enum {
   SW_BLOCK = 8 << 10,
   SW_STRIPE = 64,
   SW_SUMS = 16,            /* bytes of a block's two sums */
-  SW_RUN = 32,             /* blocks that a thread sums up at least */
+  SW_RUN = 32,             /* minimum number of blocks per thread */
   SW_KEY = SW_BLOCK + 16
 };
 
@@ -23,7 +23,7 @@ typedef uint32_t sw_quad __attribute__((vector_size(16)));
 
 static inline sw_pair sw_halves(sw_quad k) { /* the product of each word's halves */
   const sw_pair pair = (sw_pair)k;
-#if defined(__SSE2__) && !defined(__clang__) /* which gcc does not find by itself */
+#if defined(__SSE2__) && !defined(__clang__) /* gcc does not find this instruction itself */
   typedef int quad __attribute__((vector_size(16)));
   return (sw_pair)__builtin_ia32_pmuludq128((quad)pair, (quad)(pair >> 32));
 #else
@@ -63,7 +63,7 @@ static void sw_fingerprint_blocks(void *ctx, int64_t begin, int64_t end) {
     const char *p = given->data + block * SW_BLOCK;
     const int64_t left = given->bytes - block * SW_BLOCK;
     char rest[SW_BLOCK];
-    if (left < SW_BLOCK) { /* zeros after the end: the number of bytes is told apart by who asks */
+    if (left < SW_BLOCK) { /* padded with zeros: the caller's digest includes the number of bytes */
       memset(rest, 0, sizeof rest);
       memcpy(rest, p, (size_t)left);
       p = rest;

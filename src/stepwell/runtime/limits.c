@@ -1,14 +1,14 @@
-/* What the machine itself can do: fused multiply-adds, and moving memory.
+/* The peak rates of the machine: fused multiply-adds, and memory traffic.
 
-   sw_limit(kind, threads, bytes): the best rate seen, in units of 1e9 a second, of so many threads,
-   each on a core of its own. bytes: of the arrays of all threads together. Operations are counted
-   for FMA, else the bytes that a program asks to be read and written.
-   sw_rate(kind, threads, bytes, rounds, moved): the same in so few rounds of so many bytes.
-   sw_pace(): the multiply-adds that the core it is called on does just now, in the same unit.
-   sw_clock(): cycles in a nanosecond, as dependent additions tell them, one a cycle each.
-   sw_latency(): nanoseconds from a multiply-add to one that adds to it.
+   sw_limit(kind, threads, bytes): the best rate seen, in units of 1e9 a second, of `threads`
+   threads, each on its own core. bytes: of the arrays of all threads together. FMA counts
+   operations, the other kinds the bytes that a program reads and writes.
+   sw_rate(kind, threads, bytes, rounds, moved): the same for given rounds and bytes per round.
+   sw_pace(): the current multiply-add rate of the calling core, in the same unit.
+   sw_clock(): cycles in a nanosecond, measured by dependent additions, one a cycle each.
+   sw_latency(): nanoseconds from a multiply-add to a dependent one.
    sw_start_of(threads, asleep): nanoseconds until another thread of a pool has begun its part of a
-   loop, the threads waiting for it or asleep; -1 where there is no other. */
+   loop, with the threads spinning or asleep; -1 if there is no other. */
 #include "pool.h"
 #include <sched.h>
 #include <stdlib.h>
@@ -26,13 +26,13 @@ enum { WIDE = 16 };
 
 enum { FMA, READ, COPY, TRIAD, WRITE };
 enum { MOST = 256, ROUNDS = 8, CHAINS = 12, PAGE = 4096, FUSED = 1 << 20 };
-enum { LANES = WIDE / 4, AT_ONCE = 64 << 20 }; /* bytes moved between two looks at the clock */
+enum { LANES = WIDE / 4, AT_ONCE = 64 << 20 }; /* bytes moved between two readings of the clock */
 enum { BRIEF = 1 << 16, TRIALS = 9, ASLEEP = 3 * SW_SPIN_NANOSECONDS };
 typedef float vector __attribute__((vector_size(WIDE), may_alias));
 
 typedef struct {
   int kind, number, threads, rounds;
-  int64_t vectors, moved; /* of each array; bytes between two looks at the clock */
+  int64_t vectors, moved; /* of each array; bytes between two readings of the clock */
   double begin[ROUNDS], end[ROUNDS], done[ROUNDS];
   pthread_t thread;
 } Worker;
@@ -72,7 +72,7 @@ static double fuse(int times) {
   return 2.0 * LANES * CHAINS * times;
 }
 
-static void keep(vector *at, vector value) { /* past the caches, where the machine can */
+static void keep(vector *at, vector value) { /* by nontemporal stores if available */
 #if defined(__AVX512F__)
   _mm512_stream_ps((float *)at, (__m512)value);
 #elif defined(__AVX__)
@@ -110,7 +110,7 @@ static vector *array(int64_t vectors, float value) {
 
 static int streams(int kind) { return kind == TRIAD ? 3 : kind == COPY ? 2 : 1; }
 
-/* Whether an array, of the written one and the two that are read, is touched. */
+/* Whether a kind accesses an array: 0 is the written one, 1 and 2 are read. */
 static int touches(int kind, int array) {
   return array == 0 ? kind != READ : array == 1 ? kind != WRITE : kind == TRIAD;
 }
@@ -171,7 +171,7 @@ double sw_rate(int kind, int threads, int64_t bytes, int rounds, int64_t moved) 
   }
   for (int t = 0; t < threads; t++) pthread_join(workers[t].thread, NULL);
   double best = 0;
-  for (int i = 0; i < rounds; i++) { /* of all threads together, from the first to the last */
+  for (int i = 0; i < rounds; i++) { /* from the first thread's start to the last one's end */
     double begin = workers[0].begin[i], end = workers[0].end[i], done = 0;
     for (int t = 0; t < threads; t++) {
       if (workers[t].begin[i] < begin) begin = workers[t].begin[i];
@@ -196,7 +196,7 @@ double sw_pace(void) {
 double sw_clock(void) {
   double best = 0;
   for (int i = 0; i < TRIALS; i++) {
-    fuse(BRIEF / 4); /* vectors may slow the clock, for longer than the additions take */
+    fuse(BRIEF / 4); /* vectors may slow the clock for longer than the additions take */
     uint64_t x = (uint64_t)i, y = 3;
     double start = now();
     for (int k = 0; k < BRIEF; k++) {
@@ -226,7 +226,7 @@ double sw_latency(void) {
     double start = now();
     for (int k = 0; k < BRIEF; k++) x = x * factor + term;
     double took = (now() - start) / BRIEF * 1e9;
-    kept = x; /* x itself would lie in memory if an element of it were taken */
+    kept = x; /* taking the address of x itself would put it in memory */
     if (took < best) best = took;
   }
   return best;
@@ -246,7 +246,7 @@ static void part(void *caller, int64_t from, int64_t to) {
 
 double sw_start_of(int threads, int asleep) {
   struct sw_runtime pool = {sw_parallel, threads < MOST ? threads : MOST};
-  double taken[TRIALS], clock = 1e9; /* of which reading the clock takes a part */
+  double taken[TRIALS], clock = 1e9; /* the cost of reading the clock, part of each */
   int count = 0;
   for (int i = 0; i < TRIALS; i++) {
     int64_t start = sw_now(), then = sw_now();
@@ -260,9 +260,9 @@ double sw_start_of(int threads, int asleep) {
     int64_t start = sw_now();
     pool.parallel(&pool, part, &caller, 2, 1);
     int64_t then = atomic_load(&begun);
-    if (i > 0 && then > start) taken[count++] = (double)(then - start); /* the first starts threads */
+    if (i > 0 && then > start) taken[count++] = (double)(then - start); /* not the first */
   }
-  for (int i = 1; i < count; i++) /* sorted: a quarter of them in, what else runs disturbs least */
+  for (int i = 1; i < count; i++) /* sort: the lower quartile is least disturbed by other load */
     for (int k = i; k > 0 && taken[k] < taken[k - 1]; k--) {
       double other = taken[k];
       taken[k] = taken[k - 1], taken[k - 1] = other;

@@ -163,14 +163,16 @@ def settled(found: Mapping[str, float], kept: Mapping[str, int]) -> dict[str, in
     """
     figures = {name: rounded(name, value) for name, value in found.items()}
     stay = {
-        name: kept[name] for name in figures.keys() & kept.keys() if _stays(name, figures, kept)
+        name: kept[name]
+        for name in figures.keys() & kept.keys()
+        if _is_as_good(name, figures, kept)
     }
     return {
         name: ({**kept, **figures} | stay)[name] for name in MEASURED if name in {*kept, *figures}
     }
 
 
-def _stays(name: str, found: Mapping[str, int], kept: Mapping[str, int]) -> bool:
+def _is_as_good(name: str, found: Mapping[str, int], kept: Mapping[str, int]) -> bool:
     """Whether a kept figure equals or exceeds a new one, within noise."""
     gain = log2(found[name] / kept[name]) * STEPS
     return (-gain if name in TIMES else gain) <= NOISE + 0.5

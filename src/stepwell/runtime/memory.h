@@ -1,15 +1,15 @@
-/* Large blocks of memory, used again: arenas, and what large results lie in.
+/* Reuse of large blocks of memory: arenas, and the memory of large results.
 
    A fresh block costs a page fault for every page that is touched, which for a large result is a
-   third of the time of the program that fills it. Blocks given back are therefore kept for the
-   next that wants about as much: few of them, no more than a part of the machine's memory, and
-   none for longer than a few seconds without use while programs are called. All is under one lock
-   held for a handful of instructions, so any thread may take and give. Blocks of two megabytes
-   and more begin and end on huge pages.
+   third of the time of the program that fills it. Freed blocks are therefore kept for the next
+   allocation of about the same size: only a few, up to a fraction of the machine's memory, and none
+   for longer than a few seconds without use while programs are called. One lock, held for a handful
+   of instructions, protects everything, so any thread may allocate and free. Blocks of two
+   megabytes and more are aligned to huge pages.
 
-   What is handed out begins in the middle of a page. Large arrays of others begin just after the
-   start of one, and a loop that reads there and writes a little further on in its own page
-   stalls, for at first a processor compares the lower bits of addresses alone. */
+   Returned memory begins in the middle of a page. Large arrays of other allocators begin just after
+   the start of a page, and a loop that reads there and writes a little further into its own page
+   stalls, since processors first compare only the lower bits of addresses. */
 #ifndef STEPWELL_MEMORY_H
 #define STEPWELL_MEMORY_H
 
@@ -23,22 +23,22 @@
 enum {
   SW_HUGE_PAGE = 2 << 20,
   SW_PAGE = 64 << 10,
-  SW_AHEAD = 2048, /* from the header, where a block begins, to what is handed out */
+  SW_AHEAD = 2048, /* from the header at the beginning of a block to the returned memory */
   SW_KEPT_BLOCKS = 16,
   SW_KEPT_SECONDS = 5,
-  SW_KEPT_PART = 16 /* at most this part of the machine's memory is kept */
+  SW_KEPT_PART = 16 /* the maximum kept, as a fraction of the machine's memory: 1/16 */
 };
 
-typedef struct { /* lies before the memory of a block */
-  size_t bytes;  /* of the mapping, this header included */
-  int64_t since; /* when it was given back, in nanoseconds */
+typedef struct { /* the header of a block */
+  size_t bytes;  /* of the mapping, including this header */
+  int64_t since; /* when it was freed, in nanoseconds */
 } sw_block;
 
 static struct {
   _Atomic int lock;
   int count;
   size_t bytes, limit;
-  sw_block *blocks[SW_KEPT_BLOCKS]; /* in the order in which they were given back */
+  sw_block *blocks[SW_KEPT_BLOCKS]; /* in the order in which they were freed */
 } sw_kept;
 
 static void sw_kept_lock(void) {
@@ -47,7 +47,7 @@ static void sw_kept_lock(void) {
 
 static void sw_kept_unlock(void) { atomic_store(&sw_kept.lock, 0); }
 
-static void sw_kept_after_fork(void) { /* another thread may have held the lock: begin anew */
+static void sw_kept_after_fork(void) { /* another thread may have held the lock: start empty */
   memset(sw_kept.blocks, 0, sizeof sw_kept.blocks);
   sw_kept.count = 0, sw_kept.bytes = 0;
   sw_kept_unlock();
@@ -59,7 +59,7 @@ static void sw_memory_init(void) {
   pthread_atfork(NULL, NULL, sw_kept_after_fork);
 }
 
-/* Take block `i` out of those kept; the lock is held. */
+/* Remove block `i` from the kept ones; the lock is held. */
 static sw_block *sw_kept_take(int i) {
   sw_block *block = sw_kept.blocks[i];
   sw_kept.count--, sw_kept.bytes -= block->bytes;
@@ -67,7 +67,7 @@ static sw_block *sw_kept_take(int i) {
   return block;
 }
 
-/* Unmap what has not been wanted for long, and what is too much once `coming` bytes are kept. */
+/* Unmap blocks unused for long, and those beyond the limit once `coming` bytes are added. */
 static void sw_kept_trim(int64_t now, size_t coming) {
   sw_block *gone[SW_KEPT_BLOCKS];
   int n = 0;
@@ -94,14 +94,14 @@ static sw_block *sw_block_map(size_t bytes) {
   return (sw_block *)(p + ahead);
 }
 
-/* Return memory for `wanted` bytes, aligned to a cache line, or NULL. What is in it is not told. */
+/* Return undefined memory for `wanted` bytes, aligned to a cache line, or NULL. */
 static void *sw_memory_new(size_t wanted) {
   if (wanted > SIZE_MAX - 2 * SW_HUGE_PAGE) return NULL;
   size_t bytes = wanted + SW_AHEAD, unit = bytes < SW_HUGE_PAGE ? SW_PAGE : SW_HUGE_PAGE;
   bytes = (bytes + unit - 1) / unit * unit;
   sw_kept_lock();
   int best = -1;
-  for (int i = sw_kept.count - 1; i >= 0; i--) { /* the one used last is the warmest */
+  for (int i = sw_kept.count - 1; i >= 0; i--) { /* the last used block is the warmest */
     size_t has = sw_kept.blocks[i]->bytes;
     if (has >= bytes && has - bytes <= bytes / 8 &&
         (best < 0 || has < sw_kept.blocks[best]->bytes))
@@ -116,7 +116,7 @@ static void *sw_memory_new(size_t wanted) {
   return block ? (char *)block + SW_AHEAD : NULL;
 }
 
-/* Give back what `sw_memory_new` returned. */
+/* Free the memory that `sw_memory_new` returned. */
 static void sw_memory_free(void *memory) {
   if (memory == NULL) return;
   sw_block *block = (sw_block *)((char *)memory - SW_AHEAD);
@@ -135,7 +135,7 @@ static void sw_memory_free(void *memory) {
   if (!keep) munmap(block, bytes);
 }
 
-/* Return how many bytes `memory` has room for. */
+/* Return the usable size of `memory` in bytes. */
 static size_t sw_memory_room(const void *memory) {
   return ((const sw_block *)((const char *)memory - SW_AHEAD))->bytes - SW_AHEAD;
 }

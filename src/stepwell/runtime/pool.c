@@ -1,4 +1,4 @@
-/* The thread pool as a library of its own, for where the extension cannot be built. */
+/* The thread pool as a separate library, for systems where the extension cannot be built. */
 #include "pool.h"
 
 const struct sw_runtime *stepwell_runtime(int threads) {

@@ -1,9 +1,9 @@
 /* Threads for the parallel loops of compiled programs: spin a little, then sleep.
 
-   A region of n iterations is cut in at most `threads` equal runs, each worth at least `grain`
-   iterations. The caller takes the first run, workers claim the others, and whatever no worker
-   has claimed when the caller is done, it takes too: a worker that wakes late costs nothing.
-   While one region runs, another (nested, or from a second Python thread) runs in its caller. */
+   A region of n iterations is split into at most `threads` equal runs of at least `grain`
+   iterations. The caller takes the first run and workers claim the others; when the caller is done,
+   it claims the rest too, so that a worker that wakes up late costs nothing. While one region runs,
+   another (nested, or from a second Python thread) runs serially in its caller. */
 #ifndef STEPWELL_POOL_H
 #define STEPWELL_POOL_H
 
@@ -36,10 +36,10 @@ static struct {
   void *ctx;
   int64_t n;
   _Atomic uint64_t ticket;  /* number of the region << 32 | its runs << 16 | next run to claim */
-  _Atomic uint32_t region;  /* the number again: idle workers sleep on it */
-  _Atomic uint32_t done;    /* runs finished: the caller sleeps on it */
-  _Atomic uint32_t sleeping; /* workers asleep */
-  _Atomic uint32_t waiting; /* whether the caller is asleep */
+  _Atomic uint32_t region;  /* the region's number: idle workers sleep on it */
+  _Atomic uint32_t done;    /* number of finished runs: the caller sleeps on it */
+  _Atomic uint32_t sleeping; /* number of sleeping workers */
+  _Atomic uint32_t waiting; /* whether the caller sleeps */
   _Atomic int busy;
   int workers;
 } sw_pool;
@@ -75,7 +75,7 @@ static int64_t sw_now(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Spin until *word is no longer (while_equal) or has become (otherwise) value; 0 if time is up. */
+/* Spin while *word equals `value` (while_equal), or until it does; 0 after a timeout. */
 static int sw_spin(_Atomic uint32_t *word, uint32_t value, int while_equal) {
   int64_t start = 0;
   for (;;) {
@@ -97,7 +97,7 @@ static void sw_run(int64_t run, int64_t runs) {
     sw_wake(&sw_pool.done, 1);
 }
 
-/* Claim runs of the present region and run them, until none is left. */
+/* Claim and run runs of the current region until none is left. */
 static void sw_work(void) {
   uint64_t ticket = atomic_load(&sw_pool.ticket);
   for (;;) {
@@ -124,7 +124,7 @@ static void *sw_worker(void *unused) {
   return NULL;
 }
 
-static void sw_after_fork(void) { /* the child has none of its parent's workers */
+static void sw_after_fork(void) { /* a child process has no workers */
   sw_pool.workers = 0;
   atomic_store(&sw_pool.ticket, 0);
   atomic_store(&sw_pool.region, 0);
@@ -133,7 +133,7 @@ static void sw_after_fork(void) { /* the child has none of its parent's workers 
   atomic_store(&sw_pool.busy, 0);
 }
 
-/* Start the workers that are missing; called by whoever holds `busy`. */
+/* Start missing workers; the caller holds `busy`. */
 static void sw_start(int threads) {
   static int registered;
   if (!registered) registered = 1, pthread_atfork(NULL, NULL, sw_after_fork);

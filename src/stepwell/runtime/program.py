@@ -274,7 +274,7 @@ def _load_library(
     if _is_cut_short(path):
         raise broken(path.parent, f"its {path.name} is cut short")
     try:
-        library = ctypes.CDLL(_distinct(path))
+        library = ctypes.CDLL(_distinct_spelling(path))
     except OSError as error:
         raise broken(path.parent, f"its library cannot be loaded ({error})") from None
     name = signature.symbol
@@ -289,7 +289,7 @@ def _load_library(
         if is_wanted and _address(library, function) == 0:
             raise broken(path.parent, f"its library has no function {function}")
     if signature.guards:
-        entry.noted = _noted(getattr(library, f"{name}_fault"))
+        entry.noted = _fault_reader(getattr(library, f"{name}_fault"))
         if _address(library, f"{name}_host"):
             import_module("stepwell.runtime.host_calls").set_host(library, f"{name}_host")
     extension = load_extension()
@@ -314,7 +314,7 @@ def _load_library(
     return entry.callee
 
 
-def _noted(function: Any) -> Callable[[], Sequence[int]]:
+def _fault_reader(function: Any) -> Callable[[], Sequence[int]]:
     """Return a function that reads the numbers of the failed guard from a library."""
     function.restype = ctypes.c_char_p
 
@@ -326,7 +326,7 @@ def _noted(function: Any) -> Callable[[], Sequence[int]]:
     return noted
 
 
-def _distinct(path: Path) -> str:
+def _distinct_spelling(path: Path) -> str:
     """Return a different spelling of ``path`` for each library that has had this path.
 
     For the same name the loader would return the library that it has loaded before.

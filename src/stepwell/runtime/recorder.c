@@ -1,4 +1,4 @@
-/* ---- what `profile` adds: the begin and end of every launch ---- */
+/* ---- added by `profile`: the begin and end of every launch ---- */
 extern int clock_gettime(int, void *);
 
 struct sw_launch { int64_t begin, end, kernel, thread; };

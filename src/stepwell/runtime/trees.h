@@ -1,35 +1,35 @@
-/* Trees: what a value of Python is built like, compared with values and taken apart.
+/* Trees: the structure of Python values; they are compared with values and flatten them to leaves.
 
    A tree is
      ...                    an array or a number
      None                   None
-     3                      of a result: the third from the first, counted from 0
-     (class, keys, trees)   a dict with these keys; a tuple or list where `keys` is None
+     3                      in a result: the leaf of this index
+     (class, keys, trees)   a dict with these keys; a tuple or list if `keys` is None
      (class, how, more, names, trees)
-                            an object with these attributes; where `names` is None, one of which
-                            `how(value)` gives what is in it, and besides what equals `more`; of a
-                            result, which `how(what is in it)` gives
-     the class of variables one of them, for its array
-   and for a static value, which must be this very one: of this class, and the same to the bit
-     (class, value)         a number, text, a tuple of such; anything else is itself and no other
+                            an object with these attributes; if `names` is None, one that
+                            `how(value)` flattens to children and data, which must equal `more`; in
+                            a result, one that `how(children)` builds
+     the class of variables a variable, for its array
+   and for a static value, which must be identical: of the same class, with the same bits
+     (class, value)         a number, text, a tuple of such; any other value equals only itself
      (object, value)        this very object
      (ndarray, array)       an array of this dtype, shape and content
      (class, names, trees, value)
-                            an object with these attributes, or what must be `value` (unless None);
+                            an object with these attributes, which must equal `value` (unless None);
                             the name None stands for the object itself
-     (judge, key)           what `judge(value, key)` says is true
-     True                   anything
-     False                  nothing: what is not there */
+     (judge, key)           a value for which `judge(value, key)` is true
+     True                   any value
+     False                  no value: it must be absent */
 #ifndef STEPWELL_TREES_H
 #define STEPWELL_TREES_H
 
 #include "call.h"
 
 typedef struct {
-  PyObject *call;    /* what the leaves were collected for, a reference of ours; NULL for nothing */
-  PyObject **leaves; /* references of ours */
+  PyObject *call;    /* the call that the leaves belong to, an owned reference; NULL for none */
+  PyObject **leaves; /* owned references */
   int count;
-  int outside; /* the first of those that are read outside of the function */
+  int outside; /* the index of the first captured leaf */
 } Leaves;
 
 static void forget(Leaves *l) {
@@ -37,10 +37,10 @@ static void forget(Leaves *l) {
   Py_CLEAR(l->call);
 }
 
-static PyTypeObject *variable_type; /* sw.Variable; NULL until it is told */
-static Py_ssize_t variable_array;   /* where the array is in one */
+static PyTypeObject *variable_type; /* sw.Variable; NULL until it is set */
+static Py_ssize_t variable_array;   /* the offset of the array in a variable */
 
-/* The array of a variable, a reference of its own; NULL for what is none. */
+/* Return the array of a variable, a new reference; NULL for other values. */
 static inline PyObject *array_in(PyObject *value) {
   return Py_TYPE(value) == variable_type ? *(PyObject **)((char *)value + variable_array) : NULL;
 }
@@ -49,7 +49,7 @@ static int is_number(PyObject *value) {
   return PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value);
 }
 
-/* A number as an array of the dtype that tracing gives it; NULL without an error if it is none. */
+/* A number as an array of the dtype that tracing uses; NULL without an error for other values. */
 static PyObject *array_of(PyObject *value) {
   PyObject *array;
   if (PyFloat_CheckExact(value)) {
@@ -68,7 +68,7 @@ static PyObject *array_of(PyObject *value) {
   return array;
 }
 
-/* Whether two arrays have one dtype, shape and content; `a` is contiguous. */
+/* Whether two arrays have the same dtype, shape and content; `a` is contiguous. */
 static int are_same_arrays(PyArrayObject *a, PyArrayObject *b) {
   if (PyArray_NDIM(a) != PyArray_NDIM(b)) return 0;
   if (PyArray_DESCR(a) != PyArray_DESCR(b) && !PyArray_EquivTypes(PyArray_DESCR(a), PyArray_DESCR(b))) return 0;
@@ -82,7 +82,7 @@ static int are_same_arrays(PyArrayObject *a, PyArrayObject *b) {
   return same;
 }
 
-/* Whether a static value is the one meant: equal is not enough, as 1 == True == 1.0 and 0.0 == -0.0. */
+/* Whether static values are identical, as 1 == True == 1.0 and 0.0 == -0.0 are not. */
 static int is_same(PyObject *a, PyObject *b) {
   if (a == b) return 1;
   if (Py_TYPE(a) != Py_TYPE(b)) return 0;
@@ -110,7 +110,7 @@ static int is_same(PyObject *a, PyObject *b) {
   return PyArray_IsScalar(a, Integer) ? PyObject_RichCompareBool(a, b, Py_EQ) : 0;
 }
 
-/* Whether the keys of a dict are `keys`, which are as many and were all found in it, in their classes too. */
+/* Whether the keys of a dict, equal to `keys` and as many, are identical, in their classes too. */
 static int are_same_keys(PyObject *keys, PyObject *dict) {
   PyObject *key;
   for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, NULL);) {
@@ -123,7 +123,7 @@ static int are_same_keys(PyObject *keys, PyObject *dict) {
 
 static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **end, PyObject ***after);
 
-/* Whether a static value is what `tree` says, which is (class, value), (judge, key) or of an object. */
+/* Whether a static value matches `tree`: (class, value), (judge, key) or that of an object. */
 static int is_meant(PyObject *tree, PyObject *value) {
   PyObject *kind = PyTuple_GET_ITEM(tree, 0), *second = PyTuple_GET_ITEM(tree, 1), **after;
   if (!PyType_Check(kind)) {
@@ -149,7 +149,7 @@ static int is_meant(PyObject *tree, PyObject *value) {
   return 1;
 }
 
-/* Collect the leaves of an object with attributes, or of one that Python code takes apart. */
+/* Collect the leaves of an object with attributes, or of one flattened by Python code. */
 static int collect_object(PyObject *tree, PyObject *value, PyObject **next, PyObject **end, PyObject ***after) {
   PyObject *how = PyTuple_GET_ITEM(tree, 1), *names = PyTuple_GET_ITEM(tree, 3), *children = PyTuple_GET_ITEM(tree, 4);
   Py_ssize_t n = PyTuple_GET_SIZE(children);
@@ -180,9 +180,9 @@ static int collect_object(PyObject *tree, PyObject *value, PyObject **next, PyOb
 
 enum { SMALL_DICT = 8 };
 
-/* Put the arrays of a small dict in the places of its keys, whose order is another: 1, or 0 for what is none.
+/* Collect the arrays of a small dict whose keys are in another order: 1, or 0 if it does not match.
 
-   Each key is the very object that the tree has, and each value an array. */
+   Its keys must be the very objects of the tree, and its values arrays. */
 static int collect_unordered(PyObject *keys, PyObject *children, PyObject *value, PyObject **next) {
   Py_ssize_t n = PyTuple_GET_SIZE(children), i = 0;
   PyObject *key, *item;
@@ -199,10 +199,10 @@ static int collect_unordered(PyObject *keys, PyObject *children, PyObject *value
   return 0;
 }
 
-/* Collect the leaves of `value` from `*next` on: 1 if it is built like `tree`, 0 if not, -1 after an error. */
+/* Collect the leaves of `value` at `*next`: 1 if it matches `tree`, 0 if not, -1 after an error. */
 static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **end, PyObject ***after) {
   *after = next;
-  if (tree == Py_Ellipsis || tree == Py_NotImplemented) { /* an array, or a Python number: it takes other dtypes */
+  if (tree == Py_Ellipsis || tree == Py_NotImplemented) { /* array, Python number */
     if (next == end || *next != NULL || is_number(value) != (tree == Py_NotImplemented)) return 0;
     if (PyArray_CheckExact(value) || is_resident(value))
       Py_INCREF(*next = value);
@@ -226,7 +226,7 @@ static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **
   Py_ssize_t n = PyTuple_GET_SIZE(children);
   if ((PyObject *)Py_TYPE(value) != PyTuple_GET_ITEM(tree, 0)) return 0;
   if ((keys != Py_None ? PyDict_GET_SIZE(value) : Py_SIZE(value)) != n) return 0;
-  int plain = 1; /* keys that are text and nothing else, as nearly all are: equal ones are the same */
+  int plain = 1; /* whether all keys are exact str, as is usual: then equal keys are identical */
   Py_ssize_t at = 0;
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject *child = PyTuple_GET_ITEM(children, i), *item, *key, *met;
@@ -235,7 +235,7 @@ static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **
       if ((key = PyTuple_GET_ITEM(keys, i)) != met) {
         if (i == 0 && n <= SMALL_DICT && end - next >= n && collect_unordered(keys, children, value, next))
           return *after = next + n, 1;
-        /* looking a key up may run code, which may change the dict */
+        /* the look-up may run code that changes the dict */
         plain &= PyUnicode_CheckExact(key) & PyUnicode_CheckExact(met);
         if ((item = PyDict_GetItemWithError(value, key)) == NULL)
           return PyErr_Occurred() ? -1 : 0;
@@ -246,7 +246,7 @@ static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **
       if (i >= PyList_GET_SIZE(value)) return 0;
       item = PyList_GET_ITEM(value, i);
     }
-    if (child == Py_Ellipsis && PyArray_CheckExact(item)) { /* as nearly all are */
+    if (child == Py_Ellipsis && PyArray_CheckExact(item)) { /* the usual case */
       if (next == end || *next != NULL) return 0;
       Py_INCREF(*next++ = item);
       continue;
@@ -290,7 +290,7 @@ static int is_of_object(PyObject *tree, int results) {
   return 1;
 }
 
-/* Whether `tree` is one, of what a program with so many `results` returns; 0 for one of arguments. */
+/* Whether `tree` is valid for a result built from `results` arrays; 0 for a tree of arguments. */
 static int is_tree_of(PyObject *tree, int results) {
   if (tree == Py_Ellipsis || tree == Py_NotImplemented || tree == Py_None || PyBool_Check(tree)) return 1;
   if (PyLong_CheckExact(tree)) return PyLong_AsLong(tree) >= 0 && PyLong_AsLong(tree) < results;

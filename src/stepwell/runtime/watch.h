@@ -1,14 +1,14 @@
-/* Watch: what a program read outside of its function, looked at before each call of it.
+/* Watch: the captured variables and globals of a program, checked before each of its calls.
 
    It is made of a sequence of looks, each `(kind, holder, key, tree, first, final)`:
-     kind    IN_DICT (variables of modules, attributes, items), IN_CELL (variables of closures),
+     kind    IN_DICT (variables of modules, attributes, items), IN_CELL (closure cells),
              IN_LIST (an item by number), ATTRIBUTE (as `getattr` finds it), ITSELF (the holder)
-     tree    what must be there, as in trees.h; also False for nothing, True for anything,
+     tree    the required value, as in trees.h; also False for none, True for any,
              (object, value) for this very object, (ndarray, copy) for an array of this content
-     first   where its first array stands among those that the program takes from outside
-     final   whether what is there cannot change as long as it is the same object
-   Looks into one dictionary stand together, final ones first: as long as the dictionary's version
-   is the one of the last time, they are not looked at again, and the others are where they were. */
+     first   the index of its first array among those that the program captures
+     final   whether the value is immutable, so that identity suffices
+   Looks into the same dictionary are adjacent, final ones first: while the dictionary's version is
+   unchanged, final ones are not checked again, and the others' values need not be looked up. */
 #ifndef STEPWELL_WATCH_H
 #define STEPWELL_WATCH_H
 
@@ -16,8 +16,8 @@
 
 enum { IN_DICT, IN_CELL, IN_LIST, ATTRIBUTE, ITSELF };
 
-/* Python counts the changes of dictionaries until 3.13, where nothing else may use the counter. There
-   it does not count what is stored to an attribute whose value lies in the object itself. */
+/* Python versions dictionaries until 3.13, where nothing else may use the counter. In 3.13 it does
+   not count stores to attributes whose values are inlined in the object. */
 #if PY_VERSION_HEX >= 0x030E0000 || defined(Py_GIL_DISABLED) || defined(PYPY_VERSION)
 #define DICT_VERSION(d) ((uint64_t)0)
 #elif PY_VERSION_HEX >= 0x030D0000
@@ -26,7 +26,7 @@ enum { IN_DICT, IN_CELL, IN_LIST, ATTRIBUTE, ITSELF };
 #define DICT_VERSION(d) (((PyDictObject *)(d))->ma_version_tag)
 #endif
 
-/* A class gets another tag when something in it, or in a class above it, changes; 0 is none. */
+/* A class gets a new tag when it or one of its base classes changes; 0 is none. */
 #if PY_VERSION_HEX < 0x030D0000 && !defined(PYPY_VERSION)
 #define CLASS_VERSION(t) (PyType_HasFeature((t), Py_TPFLAGS_VALID_VERSION_TAG) ? (t)->tp_version_tag : 0)
 #else
@@ -36,15 +36,15 @@ enum { IN_DICT, IN_CELL, IN_LIST, ATTRIBUTE, ITSELF };
 typedef struct {
   int kind, final;
   PyObject *holder, *key, *tree;
-  PyObject *last;   /* what was there and fitted, where it cannot change; a reference of ours */
-  PyObject *seen;   /* what was there as the dictionary had its version; a reference of the dictionary */
-  unsigned int tag; /* of the class in which `last` is an attribute as long as it has this tag; 0 for none */
-  Py_ssize_t first; /* among the leaves */
+  PyObject *last;   /* the last value that matched, if it is immutable; an owned reference */
+  PyObject *seen;   /* the value at the dictionary's version; a borrowed reference */
+  unsigned int tag; /* of the class: while it is unchanged, `last` is its attribute; 0 for none */
+  Py_ssize_t first; /* index of its first leaf */
 } Look;
 
 typedef struct {
-  Py_ssize_t begin, changing, end; /* looks; those from `changing` on are never final */
-  uint64_t version;                /* of the dictionary; 0 before it was looked at */
+  Py_ssize_t begin, changing, end; /* indices of looks; those from `changing` on are not final */
+  uint64_t version;                /* of the dictionary; 0 before the first check */
 } Group;
 
 typedef struct {
@@ -54,7 +54,7 @@ typedef struct {
   Group *group;
 } Watch;
 
-/* What is at a look now, a reference for the caller; NULL for nothing, or after an error. */
+/* Return the current value of a look, a new reference; NULL for none, or after an error. */
 static PyObject *looked_up(const Look *look) {
   PyObject *found = NULL;
   switch (look->kind) {
@@ -75,7 +75,7 @@ static PyObject *looked_up(const Look *look) {
   return found;
 }
 
-/* Whether `value`, which may be NULL, is what a look wants: 1, 0, or -1 after an error. */
+/* Whether `value`, which may be NULL, matches a look: 1, 0, or -1 after an error. */
 static int fits_look(Look *look, PyObject *value, Leaves *l) {
   if (value == NULL) return PyErr_Occurred() ? -1 : look->tree == Py_False;
   if (look->final && value == look->last) return 1;
@@ -88,7 +88,7 @@ static int fits_look(Look *look, PyObject *value, Leaves *l) {
   return found;
 }
 
-/* The tag with which a class has this function or property, which no descriptor makes; 0 for none. */
+/* The tag of a class with this function or property as a plain attribute; 0 for none. */
 static unsigned int tag_of(const Look *look, PyObject *value) {
   if (look->kind != ATTRIBUTE || !Py_IS_TYPE(look->holder, &PyType_Type)) return 0;
   if (!PyFunction_Check(value) && !Py_IS_TYPE(value, &PyProperty_Type)) return 0;
@@ -111,7 +111,7 @@ static int look_at(Look *look, Leaves *l) {
   return found;
 }
 
-/* Whether nothing in a group can be other than the last time, as most are and a few instructions tell. */
+/* Whether a group is unchanged since the last check, as a few instructions tell for most. */
 static inline int is_unchanged(const Watch *w, const Group *group) {
   const Look *look = &w->looks[group->begin];
   switch (look->kind) {
@@ -129,7 +129,7 @@ static int watch_group(Watch *w, Group *group, Leaves *l) {
   int same = version != 0 && version == group->version;
   for (Py_ssize_t i = same ? group->changing : group->begin; i < group->end; i++) {
     int found;
-    if (same && DICT_VERSION(dict) == version) { /* comparing may run code that changes it */
+    if (same && DICT_VERSION(dict) == version) { /* a comparison may run code that changes it */
       PyObject *value = looks[i].seen;
       Py_XINCREF(value);
       found = fits_look(&looks[i], value, l);
@@ -143,8 +143,7 @@ static int watch_group(Watch *w, Group *group, Leaves *l) {
   return 1;
 }
 
-/* Collect the arrays that a program reads outside of its function: 1, 0 where something else is there
-   than was, -1 after an error. */
+/* Collect the arrays that a program captures: 1, 0 if a value does not match, -1 after an error. */
 static int watch_collect(Watch *w, Leaves *l) {
   for (Py_ssize_t i = 0; i < w->groups; i++) {
     if (is_unchanged(w, &w->group[i])) continue;
@@ -154,7 +153,7 @@ static int watch_collect(Watch *w, Leaves *l) {
   return 1;
 }
 
-/* Whether no look puts an array beyond the `n` that a program takes. */
+/* Whether no look has an array beyond the `n` that a program takes. */
 static int are_looks_within(const Watch *w, int n) {
   for (Py_ssize_t i = 0; i < w->count; i++)
     if (w->looks[i].first > n) return 0;

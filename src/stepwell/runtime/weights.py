@@ -168,7 +168,7 @@ class Weights:
             len(given) < len(names)
             or not MIN_KEPT_BYTES <= sum(a.nbytes for a in given) <= MAX_KEPT_BYTES
         ):
-            return self._made(make)
+            return self._call_if_unchanged(make)
         fingerprints = [self._print(n, a) for n, a in zip(names, given, strict=True)]
         kinds = [f"{name} {a.dtype} {a.shape}" for name, a in zip(names, given, strict=True)]
         key = digest(self.key, *kinds, *fingerprints)
@@ -178,8 +178,8 @@ class Weights:
                 self._note(key)
                 return mapped
             remove_folder(found)
-        constants = self._made(make)
-        if self.compiled or damaged or _seen(key):
+        constants = self._call_if_unchanged(make)
+        if self.compiled or damaged or _was_requested(key):
             thread = threading.Thread(target=self._keep, args=(key, constants), name=WRITER)
             thread.start()
         return constants
@@ -204,7 +204,7 @@ class Weights:
             self.traced_weights.fingerprints[name] = found
         return found
 
-    def _made(self, make: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
+    def _call_if_unchanged(self, make: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
         """Return the result of ``make``; fail if an uncopied array has changed."""
         for name in sorted(self.traced_weights.uncopied) if self.traced_weights else ():
             assert self.traced_weights is not None
@@ -228,7 +228,7 @@ def settle() -> None:
             thread.join()
 
 
-def _seen(key: str) -> bool:
+def _was_requested(key: str) -> bool:
     """Whether weights were requested before; record the request."""
     if disk_cache().find("seen", key) is not None:
         return True
