@@ -24,7 +24,15 @@ from stepwell.lowering.bufferize.blocks import blocks_around, maker
 from stepwell.lowering.bufferize.coalescing import Coalescing
 from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.copies import Kind
-from stepwell.lowering.bufferize.views import Slice, Steps, contiguous, disjoint, join, part
+from stepwell.lowering.bufferize.views import (
+    Slice,
+    Steps,
+    contiguous,
+    disjoint,
+    inverse,
+    join,
+    part,
+)
 from stepwell.transforms.passes import fail, remark
 
 Rule: TypeAlias = "Callable[[HostWriter, Any], None]"
@@ -236,7 +244,9 @@ class HostWriter:
                 if all(isinstance(step, Slice) for step in copy.seen):
                     steps = join(steps, copy.seen)
                 else:  # no view exists, as the layout is not contiguous: copy before the reshape
-                    target = self.places.root(target[0])
+                    back = inverse(copy.seen)
+                    assert back is not None, "a reshape has an inverse"
+                    target = target[0], join(target[1], back)
                 rows.append(Row(copy.value, (storage, steps), target, copy.why))
         self.at_once(rows, "two carried tensors are exchanged")
 
