@@ -200,7 +200,7 @@ class Copies:
             elif isinstance(by, tensor.InsertOp) and use.index != 1:
                 continue
             same = self.positions.depth(op) <= self.positions.depth(by)
-            if same and self.positions.start(op) < self.positions.start(by) < last:
+            if same and self.positions.start(op) < self.positions.start(by) <= last:
                 return True
         return False
 
