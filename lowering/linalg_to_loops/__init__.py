@@ -41,8 +41,8 @@ from stepwell.lowering.linalg_to_loops.fetching import Ahead
 from stepwell.lowering.linalg_to_loops.matrix_unit import MatrixUnit
 from stepwell.lowering.linalg_to_loops.neighbours import vectorise_neighbours
 from stepwell.lowering.linalg_to_loops.nest import Nest
+from stepwell.lowering.linalg_to_loops.panels import Panels, lays_out
 from stepwell.lowering.linalg_to_loops.plan import RANGE, Schedule, make_plan, read_schedule
-from stepwell.lowering.linalg_to_loops.slivers import Slivers, lays_out
 from stepwell.lowering.linalg_to_loops.split import write_split
 from stepwell.lowering.linalg_to_loops.streamed import Streamed
 from stepwell.lowering.linalg_to_loops.structured import Structured, read
@@ -153,7 +153,7 @@ def _write_run(
     writer: Writer, run: list[Structured], schedule: Schedule, foreign: set[SSAValue]
 ) -> None:
     if lays_out(run):
-        Slivers(writer, make_plan(run[-1:], schedule, foreign)).write()
+        Panels(writer, make_plan(run[-1:], schedule, foreign)).write()
         return
     plan = make_plan(run, schedule, foreign)
     if schedule.split and schedule.shared:

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, StridedLa
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from stepwell.analysis.structured import in_slivers
+from stepwell.analysis.structured import in_panels
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.edges import EdgeReader
 from stepwell.lowering.linalg_to_loops.plan import Buffer, Plan
@@ -211,8 +211,8 @@ def _lanes(exprs: Sequence[AffineExpr], point: Point, buffer: SSAValue) -> int:
     """Return the number of contiguous lanes: 0 for one element, -1 for scattered lanes."""
     if not point.width:
         return 0
-    slivers = in_slivers(tuple(exprs), point.axis)
-    if slivers is not None and slivers[1] % point.width == 0 and _unit_stride(buffer):
+    panels = in_panels(tuple(exprs), point.axis)
+    if panels is not None and panels[1] % point.width == 0 and _unit_stride(buffer):
         return point.width  # the vector length divides the panel width
     steps = [coefficient(e, point.axis) for e in exprs]
     if not any(s is None or s for s in steps):

@@ -22,7 +22,7 @@ from xdsl.ir import SSAValue
 from stepwell.analysis.products import dot_elements
 from stepwell.lowering.linalg_to_loops.dots import DotPacking, words
 from stepwell.lowering.linalg_to_loops.plan import Plan
-from stepwell.lowering.linalg_to_loops.tiles import Sliver, Tiles
+from stepwell.lowering.linalg_to_loops.tiles import Panel, Tiles
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
 
 BUSY = 8
@@ -122,15 +122,15 @@ class Blocked(Tiles):
         if self.long or not (whole and self._is_whole(self.row) and self._is_whole(self.column)):
             self._make_room(self.rows if whole else prod(self.sizes[:-1]))
 
-        def sliver(j: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def panel(j: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             if whole:
-                self._part(Sliver(batch, ranges, j, Index(), None), extent)
+                self._part(Panel(batch, ranges, j, Index(), None), extent)
             else:
                 self._fill_sums()
                 self._parts(batch, ranges, j, extent)
             return ()
 
-        self.writer.loop(ranges[self.column], self.columns, (), sliver, "j")
+        self.writer.loop(ranges[self.column], self.columns, (), panel, "j")
 
     def _parts(
         self, batch: list[Index], ranges: dict[int, tuple[Index, Index]], j: Index, extent: Index
@@ -144,12 +144,12 @@ class Blocked(Tiles):
 
         def part(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             count = self._within(k, self.deep, extent) - k
-            self._part(Sliver(batch, ranges, j, k, extent), count)
+            self._part(Panel(batch, ranges, j, k, extent), count)
             return ()
 
         self.writer.loop((Index(), upper), self.deep, (), part, "k")
 
-    def _part(self, at: Sliver, count: Index) -> None:
+    def _part(self, at: Panel, count: Index) -> None:
         """Write one part, ``count`` iterations, of the sum of a panel; pack the panel if needed."""
         steps = count if self.words is None else words(self.writer, count, self.words.terms)
         self.part, self.count = (Index(), steps), count

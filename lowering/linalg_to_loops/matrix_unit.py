@@ -17,7 +17,7 @@ from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.blocked import Blocked
 from stepwell.lowering.linalg_to_loops.blocks import roles_of
 from stepwell.lowering.linalg_to_loops.plan import Plan
-from stepwell.lowering.linalg_to_loops.tiles import Sliver
+from stepwell.lowering.linalg_to_loops.tiles import Panel
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 
 
@@ -36,7 +36,7 @@ class MatrixUnit(Blocked):
         """Return True: the epilogue always reads the sums from scratch."""
         return True
 
-    def _whole_tile(self, at: Sliver, start: list[Index], rows: int) -> None:
+    def _whole_tile(self, at: Panel, start: list[Index], rows: int) -> None:
         waiting = Index() if at.extent is None else self._waiting(at, start)
         if at.extent is None:
             self._begin_tile()

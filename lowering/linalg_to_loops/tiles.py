@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import FloatAttr, f32
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
-from stepwell.analysis.structured import in_slivers
+from stepwell.analysis.structured import in_panels
 from stepwell.lowering.linalg_to_loops.blocks import contraction_of, roles_of
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.dots import (
@@ -38,7 +38,7 @@ from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer, eleme
 
 
 @dataclass(frozen=True)
-class Sliver:
+class Panel:
     """One walk down the rows of a block: a panel and a part of the sum."""
 
     batch: list[Index]
@@ -76,14 +76,14 @@ class Tiles(Nest):
         """Whether the operand read in place varies with the columns too, and ends where they do."""
         self.product = in_floats(self.sum) if plan.schedule.in_floats else self.sum
         """The contraction as it is in registers."""
-        self.slivers = in_slivers(self.sum.inputs[packed].exprs, self.column)
+        self.panels = in_panels(self.sum.inputs[packed].exprs, self.column)
         self.packing: Packing | None = None
         self.row_packing: Packing | None = None
         self.words: DotPacking | None = None
         """The packing of the column operand as words."""
         if plan.schedule.dots:
             self._pack_words(streamed, packed)
-        elif self.slivers is None or self.slivers[1] != self.columns:
+        elif self.panels is None or self.panels[1] != self.columns:
             self.packing = Packing(
                 self, self.product, packed, self.column, self.sum.reduced, self.columns
             )
@@ -130,9 +130,9 @@ class Tiles(Nest):
         if self.packing is not None:
             # the packed operand's access is known once its scratch is allocated
             return replace(self.product, inputs=tuple(inputs))
-        assert self.slivers is not None
+        assert self.panels is not None
         exprs = moved(packed)
-        exprs[self.slivers[0]], exprs[-1] = AffineDimExpr(loops + 1), AffineDimExpr(self.column)
+        exprs[self.panels[0]], exprs[-1] = AffineDimExpr(loops + 1), AffineDimExpr(self.column)
         inputs[packed] = Access(inputs[packed].buffer, tuple(exprs))
         return replace(self.product, inputs=tuple(inputs))
 
@@ -179,7 +179,7 @@ class Tiles(Nest):
 
     # tiles
 
-    def _down(self, at: Sliver, outer: list[Index]) -> None:
+    def _down(self, at: Panel, outer: list[Index]) -> None:
         """Write the loop of tiles down the rows, inside the loops before the rows."""
         k = self.first + len(outer)
         if k < self.row:
@@ -206,7 +206,7 @@ class Tiles(Nest):
         else:
             self.writer.loop(at.ranges[k], self.rows, (), lambda i, _: tile(i, self.rows, ()), "i")
 
-    def _tile(self, at: Sliver, start: list[Index], rows: int) -> None:
+    def _tile(self, at: Panel, start: list[Index], rows: int) -> None:
         """Write the tile of ``rows`` rows that begins at ``start``."""
         end = self.extents[0][self.column]
         if self.along and not self._is_whole(self.column):
@@ -218,14 +218,14 @@ class Tiles(Nest):
         else:
             self._whole_tile(at, start, rows)
 
-    def _point(self, at: Sliver, row: list[Index], column: Index, lanes: int) -> Point:
+    def _point(self, at: Panel, row: list[Index], column: Index, lanes: int) -> Point:
         """Return a point of the innermost loop; ``column`` counts from the panel's first."""
         sums = (None,) * len(self.sum.reduced)
-        number = self.writer.divide(at.j, self.columns, arith.DivUIOp) if self.slivers else None
+        number = self.writer.divide(at.j, self.columns, arith.DivUIOp) if self.panels else None
         indices = (*at.batch, *row, column, *sums, at.k, number, at.j)
         return Point(indices, self.column if lanes else -1, lanes)
 
-    def _strips(self, at: Sliver, start: list[Index], rows: int, end: Index) -> None:
+    def _strips(self, at: Panel, start: list[Index], rows: int, end: Index) -> None:
         """Write a tile of a partial panel: one vector, or one column, at a time."""
         *outer, i = start
 
@@ -254,7 +254,7 @@ class Tiles(Nest):
 
         self.writer.loop((i, last), 1, (), one, "i")
 
-    def _whole_tile(self, at: Sliver, start: list[Index], rows: int) -> None:
+    def _whole_tile(self, at: Panel, start: list[Index], rows: int) -> None:
         """Write a tile of all the columns of a panel."""
         *outer, i = start
         points = [
@@ -285,7 +285,7 @@ class Tiles(Nest):
         )
 
     def _run_packing(
-        self, at: Sliver, start: list[Index], points: list[Point], state: list[SSAValue]
+        self, at: Panel, start: list[Index], points: list[Point], state: list[SSAValue]
     ) -> list[SSAValue]:
         """Run the innermost loop; in the first tile of a block it may pack the operand."""
         rows = len(points) * self.sum.width // self.columns
@@ -312,7 +312,7 @@ class Tiles(Nest):
         zero = self.writer.splat(FloatAttr(0.0, f32), points[0].width)
         return joined(self.writer, state, self.run(self.micro, points, [zero] * len(state)))
 
-    def _rows_of(self, at: Sliver, i: Index, count: int) -> list[Index]:
+    def _rows_of(self, at: Panel, i: Index, count: int) -> list[Index]:
         """Return the rows of a tile as the innermost loop indexes them."""
         if self.row_packing is None:
             return self._clamped(i, count)
@@ -332,7 +332,7 @@ class Tiles(Nest):
         return extent is not None and (k == self.row or extent % self.columns == 0)
 
     def _hand_on(
-        self, at: Sliver, start: list[Index], rows: int, done: list[SSAValue], waiting: Index
+        self, at: Panel, start: list[Index], rows: int, done: list[SSAValue], waiting: Index
     ) -> None:
         """Write the epilogue, on registers where the tile is inside."""
         width = self.sum.width
@@ -369,7 +369,7 @@ class Tiles(Nest):
             return
         self._branch_on([self.writer.compare("sle", *pair) for pair in pairs], then, no)
 
-    def _finish_edge(self, at: Sliver, start: list[Index], rows: int, waiting: Index) -> None:
+    def _finish_edge(self, at: Panel, start: list[Index], rows: int, waiting: Index) -> None:
         """Write the epilogue vector by vector from the sums in scratch."""
         *outer, i = start
         last = i + rows
@@ -424,7 +424,7 @@ class Tiles(Nest):
 
         self.writer.loop((Index(), Index.of(prod(self.sizes[:-1]))), 1, (), row, "i")
 
-    def _waiting(self, at: Sliver, start: list[Index]) -> Index:
+    def _waiting(self, at: Panel, start: list[Index]) -> Index:
         """Return the scratch row of the sums of the row at ``start``."""
         found = Index()
         for k, index in enumerate(start, self.first):

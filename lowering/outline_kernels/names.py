@@ -15,7 +15,7 @@ from stepwell.analysis.structured import (
     Index,
     combiner,
     contracts,
-    in_slivers,
+    in_panels,
     indices,
     is_parallel,
     plain,
@@ -91,10 +91,10 @@ def _without_repeats(words: list[str]) -> list[str]:
 
 
 def _is_plain(index: Index) -> bool:
-    """Whether every axis is indexed by a single loop, or the operand is packed into slivers."""
+    """Whether every axis is indexed by a single loop, or the operand is packed into panels."""
     loops = [plain(expr) for expr in index]
     return None not in loops or any(
-        in_slivers(index, d) for expr in index[-1:] for d in expr.used_dims()
+        in_panels(index, d) for expr in index[-1:] for d in expr.used_dims()
     )
 
 

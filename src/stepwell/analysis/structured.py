@@ -203,7 +203,7 @@ def quotients(expr: AffineExpr) -> Iterator[tuple[int, int]]:
                 pass
 
 
-def in_slivers(index: Index, loop: int) -> tuple[int, int] | None:
+def in_panels(index: Index, loop: int) -> tuple[int, int] | None:
     """Return (axis, width) if ``index`` reads panels: ``loop`` floordiv and, last, mod width.
 
     Such an operand is packed: ``width`` neighbours along ``loop`` are adjacent in a panel, which is

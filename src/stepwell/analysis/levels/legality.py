@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.levels.nesting import LoopedOp, Nesting, is_free
 from stepwell.analysis.products import byte_products, dot_elements, exact_count
-from stepwell.analysis.structured import CASTS, element, extents, in_slivers, indices
+from stepwell.analysis.structured import CASTS, element, extents, in_panels, indices
 from stepwell.dialects.kernel.sharing import is_border
 
 SCRATCH = 1 << 18
@@ -200,7 +200,7 @@ class _Steps:
         outer = prod(sizes_of[k] for k in before)
         waiting = nesting.tile[0] if whole else prod(sizes[:-1])
         self._check_scratch(waiting * _bytes(element(op.outputs[0])) * columns)
-        if in_slivers(indices(op)[packed], self.column) is None:  # else it is packed already
+        if in_panels(indices(op)[packed], self.column) is None:  # else it is packed already
             self._check_scratch(outer * self._packed_bytes(packed, deep) * columns)
         if nesting.pack_rows:
             width = lanes.width

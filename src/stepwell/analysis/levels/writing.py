@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr
 from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.levels.nesting import LoopedOp, Nesting, loop_ops, loops_of
-from stepwell.analysis.structured import extents, in_slivers, indices
+from stepwell.analysis.structured import extents, in_panels, indices
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import (
     FOR,
@@ -128,7 +128,7 @@ class _Writer:
         rows = set(range(first, column))
         for number, index in enumerate(where):
             if column in dims[number] and not rows & dims[number]:
-                ready = in_slivers(index, column)
+                ready = in_panels(index, column)
                 if ready is None or ready[1] != found.step(column):
                     how = "dot" if found.dots else "first" if found.pack_first else ""
                     yield Action("pack", number, how)

@@ -35,7 +35,7 @@ from stepwell.analysis.structured import (
     array_of_maps,
     element,
     extents,
-    in_slivers,
+    in_panels,
     indices,
     is_parallel,
     map_attribute,
@@ -119,9 +119,9 @@ class Operand:
     @property
     def sizes(self) -> list[int]:
         """The sizes of the packed operand."""
-        slivers = -(-self.extents[self.column] // self.width)
+        panels = -(-self.extents[self.column] // self.width)
         before, after = self.extents[: self.column], self.extents[self.column + 1 :]
-        return [*before, slivers, *after, self.width]
+        return [*before, panels, *after, self.width]
 
     @property
     def bytes(self) -> int:
@@ -172,7 +172,7 @@ def _uses(index: Index, loop: int) -> bool:
 def _varies(index: Index, shared: int) -> bool:
     """Whether an operand read at ``index`` varies with the columns and not with the rows."""
     row = _uses(index, shared - 2)
-    return _uses(index, shared - 1) and not row and not in_slivers(index, shared - 1)
+    return _uses(index, shared - 1) and not row and not in_panels(index, shared - 1)
 
 
 def _operand(
@@ -201,7 +201,7 @@ def _operand(
     return Operand(op, number, value, index, tuple(loops), found, column, width, lanes, 0)
 
 
-def _slivers(loops: int, column: int, width: int) -> Index:
+def _panels(loops: int, column: int, width: int) -> Index:
     """Return the index, within the panels, of the element at each of these loops."""
     exprs: list[AffineExpr] = [AffineDimExpr(k) for k in range(loops)]
     exprs[column] = AffineDimExpr(column) // width
@@ -212,9 +212,9 @@ def _maps(operand: Operand) -> list[Index]:
     """Return the maps of the packing kernel: the one it reads at and the one it writes at."""
     place = {loop: AffineDimExpr(k) for k, loop in enumerate(operand.loops)}
     index = tuple(place[expr.position] for expr in operand.index if isinstance(expr, AffineDimExpr))
-    slivers = _slivers(len(operand.loops), operand.column, operand.width)
+    panels = _panels(len(operand.loops), operand.column, operand.width)
     if (lies := operand.lies) is None:
-        return [index, slivers]
+        return [index, panels]
     one, size = AffineDimExpr(operand.column + 1), 1
     taken: dict[int, AffineExpr] = {}
     for loop in reversed(lies):
@@ -228,7 +228,7 @@ def _maps(operand: Operand) -> list[Index]:
         taken[loop] = after
     sums = (taken[loop] for loop in operand.loops[operand.column + 1 :])
     before = operand.column + 1
-    return [(*index[: -len(lies)], one), (*slivers[:before], *sums, slivers[-1])]
+    return [(*index[: -len(lies)], one), (*panels[:before], *sums, panels[-1])]
 
 
 def packing_kernel(operand: Operand) -> kernel.FuncOp:
@@ -285,7 +285,7 @@ def reading(function: kernel.FuncOp, operand: Operand) -> bool:
     op = operand.op
     op.operands[operand.number] = new
     loops = len(op.iterator_types)
-    local = _slivers(len(operand.loops), operand.column, operand.width)
+    local = _panels(len(operand.loops), operand.column, operand.width)
     back = [AffineDimExpr(loop) for loop in operand.loops]
     index = tuple(expr.replace_dims_and_symbols(back, ()) for expr in local)
     maps = list(op.indexing_maps.data)

@@ -37,11 +37,11 @@ from stepwell.transforms.kernels.schedule.block_sizes import lanes_of_columns
 from stepwell.transforms.kernels.schedule.blocking import Contraction, asks_ahead, choose
 from stepwell.transforms.kernels.schedule.groups import Device, write_groups
 from stepwell.transforms.kernels.schedule.locked import write_all_tuned
+from stepwell.transforms.kernels.schedule.panels import panel_columns_of, vectorise_panels
 from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.run_in_parallel import is_scattered, run_in_parallel
 from stepwell.transforms.kernels.schedule.scalar import share_tasks
 from stepwell.transforms.kernels.schedule.searching import improve, stay_alone
-from stepwell.transforms.kernels.schedule.slivers import slivers_of, vectorise_slivers
 from stepwell.transforms.kernels.schedule.sums import choose_lanes
 from stepwell.transforms.kernels.schedule.threads import parallel_steps
 from stepwell.transforms.kernels.schedule.tiles import register_tile
@@ -190,9 +190,9 @@ def _schedule(
     if not ops:
         return share_tasks(function)
     shared = choices.number(function, "kernel.shared")
-    nesting, slivers = Nesting(shared), slivers_of(ops, shared)
-    if slivers is not None:
-        vectorise_slivers(function, ops[0], nesting, slivers, machine)
+    nesting, panels = Nesting(shared), panel_columns_of(ops, shared)
+    if panels is not None:
+        vectorise_panels(function, ops[0], nesting, panels, machine)
     elif l2 and (square := turning(ops, shared, machine)) is not None:
         _write_square(function, ops[0], nesting, square)
     elif l2 and sums_along(ops, shared, machine):
@@ -210,19 +210,19 @@ def _schedule(
     else:
         vectorise_apart(function, ops, nesting, machine, l2)
     run_in_parallel(function, ops, nesting, machine, l2)
-    _write(function, ops, nesting, slivers)
+    _write(function, ops, nesting, panels)
     if machine.described and some is None and not is_scattered(ops):
         work = sum(loops.iterations * loops.work for loops in ops)
         stay_alone(function, nesting, work, machine.described)
 
 
 def _write(
-    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, slivers: int | None = None
+    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, panels: int | None = None
 ) -> None:
     """Write the chosen nesting as levels."""
     chosen = {loops.op: loops.lanes for loops in ops}
     nesting.lanes = tuple(chosen[op] for op in loop_ops(function))
-    nesting.steps = parallel_steps(nesting, [loops.parallel for loops in ops], slivers)
+    nesting.steps = parallel_steps(nesting, [loops.parallel for loops in ops], panels)
     write_nesting(function, nesting)
 
 

@@ -332,23 +332,23 @@ def block_of_words(
     long *= before
     wanted = BUSY * machine.threads if machine.threads > 1 else 1
     wanted = max(min(-(-wanted // batch), high * wide * long // PRODUCTS), 1)
-    fewest, slivers = -(-high // most), -(-wide // columns)
+    fewest, panels = -(-high // most), -(-wide // columns)
     if prod(map(found.size, range(first, shared - 2))) > 1:
         rows = even(high, most, rows)
         held = LINES if whole else SCRATCH // (4 * columns * rows)
         lines = found.size(shared - 3)
-        each = -(-batch // max(lines, 1)) * slivers * fewest
+        each = -(-batch // max(lines, 1)) * panels * fewest
         busy = max(lines * each // (BUSY * machine.threads), 1)
         held = even(lines, max(min(LINES, held, busy), 1), 1)
         return (*(1 for _ in range(first, shared - 3)), held, rows, columns, depth)
     choices = [
         (n, m)
         for n in range(max(fewest, 1), max(fewest, 1) + wanted)
-        for m in range(1, min(slivers, wanted) + 1)
+        for m in range(1, min(panels, wanted) + 1)
     ]
     busy = [(n, m) for n, m in choices if n * m >= wanted] or choices[-1:]
     down, along = min(busy, key=lambda c: (c[1] * high + DEARER * c[0] * wide, c))
-    across = -(-slivers // along) * columns if whole else columns
+    across = -(-panels // along) * columns if whole else columns
     return even(high, min(most, max(-(-high // down), 1)), rows), max(across, columns), depth
 
 

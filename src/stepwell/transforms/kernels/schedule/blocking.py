@@ -116,14 +116,14 @@ def choose(
         return None
     before = prod(map(found.size, range(shared, len(found.parallel) - 1)))
     bytes = BESIDE if chosen.dots else machine.bits // chosen.width // 8
-    sliver = before * chosen.block[-2] * bytes
+    panel = before * chosen.block[-2] * bytes
     packed = _packed(found, shared)
     operand = found.op.operands[packed] if packed is not None else None
     free = isinstance(operand, BlockArgument) and operand.index in ready and not chosen.dots
     if (
-        sliver > SCRATCH and not free
+        panel > SCRATCH and not free
     ):  # only the sum's last loop is split; all iterations of the others are packed
-        because(found.op, lambda: f"not in blocks after all: a sliver has {spell_bytes(sliver)}")
+        because(found.op, lambda: f"not in blocks after all: a sliver has {spell_bytes(panel)}")
         return None
     return chosen
 
@@ -330,11 +330,11 @@ def _why_streamed(operand: SSAValue, high: int, stream: tuple[int, int]) -> str:
 def _why_so_large(tile: tuple[int, int], block: tuple[int, ...], bytes: int) -> str:
     """Return the explanation of the sizes of tile and block."""
     *rows, columns, deep = block
-    sliver, part = spell_bytes(columns * deep * bytes), spell_bytes(prod(rows) * deep * bytes)
+    panel, part = spell_bytes(columns * deep * bytes), spell_bytes(prod(rows) * deep * bytes)
     return (
         f"{tile[0]} rows by {tile[1]} vectors in registers leave least over at the edges; a block "
         f"of {' x '.join(map(str, rows))} rows, {columns} columns and a depth of {deep} reads "
-        f"a packed sliver of {sliver} and {part} of the other operand from L2"
+        f"a packed sliver of {panel} and {part} of the other operand from L2"
     )
 
 

@@ -12,12 +12,12 @@ loops: enough cache lines of each operand that the loop around them costs nothin
 
 
 def parallel_steps(
-    nesting: Nesting, loops: Sequence[Sequence[bool]], slivers: int | None = None
+    nesting: Nesting, loops: Sequence[Sequence[bool]], panels: int | None = None
 ) -> tuple[int, ...]:
     """Return the iterations of each parallel loop that one parallel iteration takes.
 
     loops : for each op, whether its loops are parallel
-    slivers : columns of a panel, in a kernel that only copies an operand into panels
+    panels : columns of a panel, in a kernel that only copies an operand into panels
     """
     shared, last = nesting.shared, nesting.shared - 1
     if nesting.blocks:
@@ -25,8 +25,8 @@ def parallel_steps(
     found = [nesting.step(k) for k in range(nesting.parallel)]
     if nesting.stream[0]:
         return tuple(nesting.stream[0] if k == last else 1 for k in range(nesting.parallel))
-    if slivers is not None:
-        return tuple(slivers if k == last else 1 for k in range(nesting.parallel))
+    if panels is not None:
+        return tuple(panels if k == last else 1 for k in range(nesting.parallel))
     if any(len(each) > shared for each in loops):
         return tuple(found)
     for k, step in enumerate(found):

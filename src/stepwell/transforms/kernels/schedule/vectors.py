@@ -20,7 +20,7 @@ from stepwell.analysis.structured import (
     cost,
     extents,
     identity,
-    in_slivers,
+    in_panels,
     indices,
     is_contraction,
     is_parallel,
@@ -233,7 +233,7 @@ def _is_running(index: Index, parallel: list[bool]) -> bool:
 
 def stride(index: Index, loop: int) -> int | None:
     """Return the distance in elements of a step of ``loop``; None where it is not small."""
-    if in_slivers(index, loop):
+    if in_panels(index, loop):
         return 1
     found = 0
     for axis, expr in enumerate(index):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Block, SSAValue
 
-from stepwell.analysis.structured import in_slivers
+from stepwell.analysis.structured import in_panels
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.packing import Packing
 from stepwell.lowering.linalg_to_loops.plan import Plan
@@ -35,10 +35,10 @@ def _column(copy: Structured) -> int | None:
     """Return the loop whose neighbours are contiguous in the panels."""
     (target,) = copy.outputs
     loops = range(len(copy.reductions))
-    return next((k for k in loops if in_slivers(target.exprs, k) is not None), None)
+    return next((k for k in loops if in_panels(target.exprs, k) is not None), None)
 
 
-class Slivers(Nest):
+class Panels(Nest):
     """Writes the loops of such a kernel."""
 
     def __init__(self, writer: Writer, plan: Plan) -> None:
@@ -47,7 +47,7 @@ class Slivers(Nest):
         column = _column(self.copy)
         assert column is not None
         self.column = column
-        found = in_slivers(self.copy.outputs[0].exprs, column)
+        found = in_panels(self.copy.outputs[0].exprs, column)
         assert found is not None
         _, self.columns = found
         _check(plan, self.copy, column, self.columns)
@@ -74,7 +74,7 @@ class Slivers(Nest):
 class _Copying(Packing):
     """Packs into panels that outlive the kernel."""
 
-    def __init__(self, nest: Slivers, op: Structured, column: int, columns: int) -> None:
+    def __init__(self, nest: Panels, op: Structured, column: int, columns: int) -> None:
         super().__init__(nest, op, 0, column, range(column + 1, len(op.reductions)), columns)
         self.target = op.outputs[0]
         self.scratch = self.target.buffer

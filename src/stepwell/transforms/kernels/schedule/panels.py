@@ -8,24 +8,24 @@ from math import prod
 from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.levels import Lanes, Nesting
-from stepwell.analysis.structured import in_slivers, indices
+from stepwell.analysis.structured import in_panels, indices
 from stepwell.dialects import kernel
 from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.vectors import CHUNK, Loops, Vectors, full_lanes
 
 
-def slivers_of(ops: Sequence[Loops], shared: int) -> int | None:
+def panel_columns_of(ops: Sequence[Loops], shared: int) -> int | None:
     """Return the columns of a panel, where a kernel only copies an operand into panels."""
     op = ops[0].op
     if len(ops) > 1 or not shared or not isinstance(op, linalg.GenericOp):
         return None
     if len(op.inputs) != 1 or len(op.outputs) != 1 or len(op.iterator_types) == shared:
         return None
-    found = in_slivers(indices(op)[-1], shared - 1)
+    found = in_panels(indices(op)[-1], shared - 1)
     return found[1] if found else None
 
 
-def vectorise_slivers(
+def vectorise_panels(
     function: kernel.FuncOp, loops: Loops, nesting: Nesting, columns: int, machine: Vectors
 ) -> None:
     """Transpose blocks of lanes through registers; a grain consists of whole panels."""
