@@ -30,8 +30,8 @@ from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.packing import Packing, bits_of
 from stepwell.lowering.linalg_to_loops.plan import Buffer, Plan, Schedule
+from stepwell.lowering.linalg_to_loops.register_transpose import transpose_block
 from stepwell.lowering.linalg_to_loops.runs import Run
-from stepwell.lowering.linalg_to_loops.squares import turn
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of, vector_type
 
@@ -296,7 +296,7 @@ class DotPacking(Packing):
                 if self.kept:
                     self._put(read[0], n, c)
                     return
-                for q, lanes in enumerate(turn(writer, read)):
+                for q, lanes in enumerate(transpose_block(writer, read)):
                     self._put(lanes, n + q, c)
 
             def single(n: Index, size: int) -> None:

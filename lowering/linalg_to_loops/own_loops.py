@@ -21,7 +21,7 @@ from stepwell.lowering.linalg_to_loops.body import BodyWriter, Point
 from stepwell.lowering.linalg_to_loops.extremes import Watch, is_watched, joined
 from stepwell.lowering.linalg_to_loops.overlap import cover
 from stepwell.lowering.linalg_to_loops.plan import Plan
-from stepwell.lowering.linalg_to_loops.squares import read_squares
+from stepwell.lowering.linalg_to_loops.register_transpose import read_transposed
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.within import meets, part, rounded
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
@@ -392,7 +392,9 @@ class OwnLoops:
         if self.plan.schedule.tile != (1, 1):
             for k, access in enumerate(op.inputs):
                 if op.body is not None and op.body.args[k].first_use is not None:
-                    read_squares(self.memory, access, points, self.plan.schedule.shared - 2, cache)
+                    read_transposed(
+                        self.memory, access, points, self.plan.schedule.shared - 2, cache
+                    )
         body = BodyWriter(self.writer, op)
         arguments = [self._arguments(op, p, state, cache) for p in points]
         results = [body.write(p, a) for p, a in zip(points, arguments, strict=True)]

@@ -28,8 +28,8 @@ from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.plan import Buffer
+from stepwell.lowering.linalg_to_loops.register_transpose import transpose_block
 from stepwell.lowering.linalg_to_loops.runs import Run, run_of
-from stepwell.lowering.linalg_to_loops.squares import turn
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, element_of, vector_type
 from stepwell.transforms.passes import fail
@@ -253,18 +253,18 @@ class Packing:
         writer, width = self.nest.writer, self.width
 
         def column(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            def square(k: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            def block(k: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
                 if size == 1:
                     for n in range(width):
                         self._store(self._element(self._point(c + n, k)), k, c + n)
                     return ()
                 points = [self._point(c + n, k, self.depth, width) for n in range(width)]
-                turned = turn(writer, [self._element(p) for p in points])
-                for n, value in enumerate(turned):
+                transposed = transpose_block(writer, [self._element(p) for p in points])
+                for n, value in enumerate(transposed):
                     self._store(value, k + n, c)
                 return ()
 
-            return writer.sweep((Index(), self.count), [width, 1], (), square, "k")
+            return writer.sweep((Index(), self.count), [width, 1], (), block, "k")
 
         writer.loop((Index(), end), width, (), column, "j")
 

@@ -186,8 +186,8 @@ def _traffic(nest: Nest, point: Point, machine: Machine) -> tuple[float, float, 
             continue
         vectors = prod((v for k, v in point.vectors.items() if k in access.loops), start=1.0)
         vectors *= _times(nest, access, point)
-        passes, turned = _passes(nest, access, point, machine)
-        shuffles += vectors * turned
+        passes, shuffled = _passes(nest, access, point, machine)
+        shuffles += vectors * shuffled
         if access.written:
             stores += vectors * passes
             moved += vectors
@@ -224,14 +224,14 @@ def _passes(nest: Nest, access: Access, point: Point, machine: Machine) -> tuple
     stride = access.stride(nest.axis)
     if stride == 1:
         return passes, 0.0
-    if _is_turned(nest, access, point):
+    if _is_transposed(nest, access, point):
         return passes, log2(nest.width) * passes
     if stride in STRIDES and not access.written:
         return passes * abs(stride), (abs(stride) - 1) * passes
     return nest.width * machine.gather * machine.load_ports, 0.0
 
 
-def _is_turned(nest: Nest, access: Access, point: Point) -> bool:
+def _is_transposed(nest: Nest, access: Access, point: Point) -> bool:
     """Whether lanes are transposed through registers instead of gathered."""
     if any(access.stride(k) == 1 and n >= nest.width for k, n in point.sizes.items()):
         return True

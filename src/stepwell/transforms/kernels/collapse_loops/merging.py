@@ -129,7 +129,7 @@ def _wanted(ops: Sequence[linalg.GenericOp], shared: int) -> Iterator[Pair]:
     These are rows and columns of contractions, loops of sums, and rows of transposing copies.
     """
     outer, inner = set[int](), set[int]()
-    if len(ops) == 1 and _turns(ops[0], shared):
+    if len(ops) == 1 and _transposes(ops[0], shared):
         pairs = _neighbours(indices(ops[0])[-1], lambda k: k < shared)
         read = _neighbours(indices(ops[0])[0], lambda k: k < shared)
         yield from ((None, a, b) for a, b in pairs if (a, b) in read)
@@ -151,7 +151,7 @@ def _wanted(ops: Sequence[linalg.GenericOp], shared: int) -> Iterator[Pair]:
             yield op, a, b
 
 
-def _turns(op: linalg.GenericOp, shared: int) -> bool:
+def _transposes(op: linalg.GenericOp, shared: int) -> bool:
     """Whether ``op`` transposes rows that are too short for blocks of whole vectors."""
     where, parallel = indices(op), is_parallel(op)
     if len(where) != 2 or not all(parallel) or len(parallel) != shared or not all(where):

@@ -45,7 +45,7 @@ from stepwell.transforms.kernels.schedule.searching import improve, stay_alone
 from stepwell.transforms.kernels.schedule.sums import choose_lanes
 from stepwell.transforms.kernels.schedule.threads import parallel_steps
 from stepwell.transforms.kernels.schedule.tiles import register_tile
-from stepwell.transforms.kernels.schedule.turning import turning
+from stepwell.transforms.kernels.schedule.transposing_copy import transposing_copy
 from stepwell.transforms.kernels.schedule.vectors import (
     NARROWEST,
     STRAIGHT,
@@ -193,8 +193,8 @@ def _schedule(
     nesting, panels = Nesting(shared), panel_columns_of(ops, shared)
     if panels is not None:
         vectorise_panels(function, ops[0], nesting, panels, machine)
-    elif l2 and (square := turning(ops, shared, machine)) is not None:
-        _write_square(function, ops[0], nesting, square)
+    elif l2 and (width := transposing_copy(ops, shared, machine)) is not None:
+        _write_transpose(function, ops[0], nesting, width)
     elif l2 and sums_along(ops, shared, machine):
         vectorise_apart(function, ops, nesting, machine, l2, True)
     elif blocks := _blocks(function, ops, shared, machine, l2, ready):
@@ -265,7 +265,7 @@ def _blocks(
     return choose(ops, shared, machine, l2, ready) if plain else None
 
 
-def _write_square(function: kernel.FuncOp, loops: Loops, nesting: Nesting, width: int) -> None:
+def _write_transpose(function: kernel.FuncOp, loops: Loops, nesting: Nesting, width: int) -> None:
     """Transpose through registers, in blocks of as many rows as a vector has lanes."""
     because(
         function,

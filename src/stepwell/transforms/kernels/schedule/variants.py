@@ -25,7 +25,7 @@ def variants(old: Nesting, machine: Machine) -> list[list[Nesting]]:
     """Return, for each choice of the schedule, the variants that differ in it alone."""
     found: list[list[Nesting]] = []
     tiled = old.tile != (1, 1)
-    if tiled and not old.stream[0] and not _turns(old):
+    if tiled and not old.stream[0] and not _transposes(old):
         found.append(_tiles(old, machine))
     if old.band > 1:
         found.append([replace(old, band=n) for n in BANDS if n != old.band])
@@ -50,7 +50,7 @@ def _shared_alike(new: Nesting, old: Nesting) -> Nesting:
     return replace(new, steps=tuple(steps))
 
 
-def _turns(old: Nesting) -> bool:
+def _transposes(old: Nesting) -> bool:
     """Whether the tile is a block transposed through registers, which has one size."""
     rows, vectors = old.tile
     return vectors == 1 and any(lanes.width == rows for lanes in old.lanes)

@@ -17,7 +17,7 @@ from stepwell.transforms.kernels.schedule.vectors import (
 )
 
 
-def turning(ops: Sequence[Loops], shared: int, machine: Vectors) -> int | None:
+def transposing_copy(ops: Sequence[Loops], shared: int, machine: Vectors) -> int | None:
     """Return the size of the blocks of a kernel that is one transposing copy.
 
     Its last loop is contiguous in the destination, the one before it in the source.

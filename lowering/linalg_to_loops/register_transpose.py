@@ -16,7 +16,7 @@ from stepwell.lowering.linalg_to_loops.structured import Access
 from stepwell.lowering.linalg_to_loops.writer import Writer
 
 
-def read_squares(
+def read_transposed(
     memory: Memory, access: Access, points: Sequence[Point], row: int, cache: dict[object, SSAValue]
 ) -> None:
     """Read ``access`` at ``points`` into ``cache``, if it is to be transposed through registers."""
@@ -39,12 +39,14 @@ def read_squares(
         start = rows[0].indices[row]
         assert start is not None
         lanes = [rows[0].lane(k).bind(row, start, width) for k in range(width)]
-        turned = turn(memory.writer, [memory.read(access, lane, {}) for lane in lanes])
-        for point, value in zip(rows, turned, strict=True):
+        transposed = transpose_block(
+            memory.writer, [memory.read(access, lane, {}) for lane in lanes]
+        )
+        for point, value in zip(rows, transposed, strict=True):
             cache[memory.gathered(access, point)] = value
 
 
-def turn(writer: Writer, rows: list[SSAValue]) -> list[SSAValue]:
+def transpose_block(writer: Writer, rows: list[SSAValue]) -> list[SSAValue]:
     """Transpose a square of lanes: in each step, pairs of rows exchange every second block."""
     width = len(rows)
     step = width // 2
