@@ -167,7 +167,7 @@ def _changed(function: kernel.FuncOp, old: Nesting, choose: Choose[Any]) -> Nest
     """Return a nesting that differs in one field."""
     shared, ops = old.shared, loop_ops(function)
     loops = [loops_of(op) for op in ops]
-    what = choose(["lanes", "tile", "steps", "band", "blocks", "stream", "split", "mark", "ahead"])
+    what = choose(["lanes", "tile", "steps", "band", "blocks", "strip", "split", "mark", "ahead"])
     new = replace(old)
     match what:
         case "lanes":
@@ -187,9 +187,9 @@ def _changed(function: kernel.FuncOp, old: Nesting, choose: Choose[Any]) -> Nest
         case "blocks" if shared >= 2:
             rows, width = new.tile[0] * choose([1, 2, 3]), new.step(shared - 1) * choose([1, 2])
             new.blocks = rows, width, choose([2, 4, 5, 16, 40])
-            new.stream = 0, 0
-        case "stream" if shared >= 2:
-            new.stream, new.blocks = (choose([8, 12, 64]), choose([2, 4, 8])), ()
+            new.strip = 0, 0
+        case "strip" if shared >= 2:
+            new.strip, new.blocks = (choose([8, 12, 64]), choose([2, 4, 8])), ()
         case "split":
             new.split = choose([0, 2, 3, 7])
             new.split_rows = choose([1, 3, 8]) if shared and new.split else 0

@@ -44,7 +44,7 @@ from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.panels import Panels, lays_out
 from stepwell.lowering.linalg_to_loops.plan import RANGE, Schedule, make_plan, read_schedule
 from stepwell.lowering.linalg_to_loops.split import write_split
-from stepwell.lowering.linalg_to_loops.streamed import Streamed
+from stepwell.lowering.linalg_to_loops.strips import Strips
 from stepwell.lowering.linalg_to_loops.structured import Structured, read
 from stepwell.lowering.linalg_to_loops.sums import vectorise_sums
 from stepwell.lowering.linalg_to_loops.versions import lower_versions
@@ -160,8 +160,8 @@ def _write_run(
         Columns(writer, plan).write()
     elif schedule.split:
         write_split(writer, plan)
-    elif schedule.stream[0] and any(op.reduced for op in plan.ops):
-        Streamed(writer, plan).write()
+    elif schedule.strip[0] and any(op.reduced for op in plan.ops):
+        Strips(writer, plan).write()
     elif is_blocked(plan):
         (MatrixUnit if is_for_matrix_unit(plan) else Blocked)(writer, plan).write()
     elif schedule.prefetch:

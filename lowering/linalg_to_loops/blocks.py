@@ -28,6 +28,6 @@ def roles_of(op: Structured, first: int, column: int) -> tuple[int, int]:
     used = [k for k in range(len(op.inputs)) if body is None or body.args[k].first_use is not None]
     dims = {k: dims_of(op.inputs[k].exprs) for k in used}
     rows = set(range(first, column))
-    streamed = [k for k in used if column - 1 in dims[k]]
+    row_operands = [k for k in used if column - 1 in dims[k]]
     packed = [k for k in used if column in dims[k] and not rows & dims[k]]
-    return streamed[0], packed[0]
+    return row_operands[0], packed[0]

@@ -43,13 +43,13 @@ NARROW = 4
 """Columns copied at once where they do not fill a vector."""
 
 
-def dot_body(op: Structured, schedule: Schedule, streamed: int) -> Structured:
-    """Return a sum of products with a body of words; input ``streamed`` is the row operand."""
+def dot_body(op: Structured, schedule: Schedule, row_operand: int) -> Structured:
+    """Return a sum of products with a body of words; input ``row_operand`` is the row operand."""
     elements = dot_elements(op.body) if op.body is not None else None
     total = element_of(op.outputs[0].buffer)
     assert elements is not None and op.body is not None
     if schedule.unsigned_rows:
-        elements = ("ui8", elements[1]) if streamed == 0 else (elements[0], "ui8")
+        elements = ("ui8", elements[1]) if row_operand == 0 else (elements[0], "ui8")
     body = Block(arg_types=[i32, i32, total])
     for new, old in zip(body.args, op.body.args, strict=True):
         new.name_hint = old.name_hint

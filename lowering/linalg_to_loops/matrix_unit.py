@@ -28,8 +28,8 @@ class MatrixUnit(Blocked):
         super().__init__(writer, plan)
         elements = dot_elements(self.sum.body) if self.sum.body is not None else None
         assert elements is not None
-        streamed, packed = roles_of(self.sum, self.first, self.column)
-        self.elements = elements[streamed], elements[packed]
+        row_operand, packed = roles_of(self.sum, self.first, self.column)
+        self.elements = elements[row_operand], elements[packed]
 
     @cached_property
     def long(self) -> bool:

@@ -182,7 +182,7 @@ def make_plan(ops: Sequence[Structured], schedule: Schedule, foreign: set[SSAVal
     """Plan one run of ops; ``foreign`` are buffers that other code touches too."""
     kept, edges = take_edges(ops)
     plan = Plan(_fold_fills(kept), schedule, edges=edges)
-    if schedule.blocks or schedule.stream[0]:  # their loops count from the beginning of a block
+    if schedule.blocks or schedule.strip[0]:  # their loops count from the beginning of a block
         for op in plan.ops:
             op.within = {}
     for op in plan.ops:

@@ -71,8 +71,8 @@ class Tiles(Nest):
         """The terms of the sum in that part."""
         self.offsets: SSAValue | None = None
         """Buffer of per-column corrections for the bias of 128 that is added to rows."""
-        streamed, packed = roles_of(self.sum, self.first, self.column)
-        self.along = self.column in dims_of(self.sum.inputs[streamed].exprs)
+        row_operand, packed = roles_of(self.sum, self.first, self.column)
+        self.along = self.column in dims_of(self.sum.inputs[row_operand].exprs)
         """Whether the operand read in place varies with the columns too, and ends where they do."""
         self.product = in_floats(self.sum) if plan.schedule.in_floats else self.sum
         """The contraction as it is in registers."""
@@ -82,16 +82,16 @@ class Tiles(Nest):
         self.words: DotPacking | None = None
         """The packing of the column operand as words."""
         if plan.schedule.dots:
-            self._pack_words(streamed, packed)
+            self._pack_words(row_operand, packed)
         elif self.panels is None or self.panels[1] != self.columns:
             self.packing = Packing(
                 self, self.product, packed, self.column, self.sum.reduced, self.columns
             )
             self.product = replace(self.product, body=self.packing.rest())
         if plan.schedule.pack_rows and self.row_packing is None:
-            self.row_packing = self._pack_rows(streamed)
+            self.row_packing = self._pack_rows(row_operand)
             self.product = replace(self.product, body=self.row_packing.rest())
-        self.micro = self._micro(streamed, packed)
+        self.micro = self._micro(row_operand, packed)
         self.fetching: Fetching | None = None
         if plan.schedule.prefetch and self.packing is not None:
             self.fetching = Fetching(self.packing, self.deep)
@@ -110,7 +110,7 @@ class Tiles(Nest):
         packing = self.packing if self.plan.schedule.pack_first else None
         return packing is not None and packing.in_rows and not self.along
 
-    def _micro(self, streamed: int, packed: int) -> Structured:
+    def _micro(self, row_operand: int, packed: int) -> Structured:
         """Return the contraction as the innermost loop computes it.
 
         Its column counts from the panel's first, its index of the sum from the part's first.
@@ -126,7 +126,7 @@ class Tiles(Nest):
         def moved(operand: int) -> list[AffineExpr]:
             return [e.replace_dims_and_symbols(dims, ()) for e in inputs[operand].exprs]
 
-        inputs[streamed] = Access(inputs[streamed].buffer, tuple(moved(streamed)))
+        inputs[row_operand] = Access(inputs[row_operand].buffer, tuple(moved(row_operand)))
         if self.packing is not None:
             # the packed operand's access is known once its scratch is allocated
             return replace(self.product, inputs=tuple(inputs))
@@ -136,9 +136,9 @@ class Tiles(Nest):
         inputs[packed] = Access(inputs[packed].buffer, tuple(exprs))
         return replace(self.product, inputs=tuple(inputs))
 
-    def _pack_words(self, streamed: int, packed: int) -> None:
+    def _pack_words(self, row_operand: int, packed: int) -> None:
         """Pack both operands as words."""
-        self.product = dot_body(self.sum, self.plan.schedule, streamed)
+        self.product = dot_body(self.sum, self.plan.schedule, row_operand)
         sums = self.sum.reduced
         self.packing = self.words = DotPacking(
             self, self.sum, packed, self.column, sums, self.columns
@@ -146,7 +146,7 @@ class Tiles(Nest):
         self.row_packing = DotPacking(
             self,
             self.sum,
-            streamed,
+            row_operand,
             self.row,
             sums,
             self.sizes[-2],
@@ -155,11 +155,11 @@ class Tiles(Nest):
             by_rows=is_for_matrix_unit(self.plan),
         )
 
-    def _pack_rows(self, streamed: int) -> Packing:
+    def _pack_rows(self, row_operand: int) -> Packing:
         """Return the packing of the rows of a block; rows take the place of columns."""
         width, rows = self.sum.width, self.sizes[-2]
         columns = -(-rows // width) * width
-        packing = Packing(self, self.product, streamed, self.row, self.sum.reduced, columns)
+        packing = Packing(self, self.product, row_operand, self.row, self.sum.reduced, columns)
         packing.even = columns == rows
         return packing
 
@@ -213,7 +213,7 @@ class Tiles(Nest):
             self._when_all(
                 [(at.j + self.columns, end)],
                 lambda: self._whole_tile(at, start, rows),
-                lambda: self._strips(at, start, rows, end),
+                lambda: self._partial_panel(at, start, rows, end),
             )
         else:
             self._whole_tile(at, start, rows)
@@ -225,12 +225,12 @@ class Tiles(Nest):
         indices = (*at.batch, *row, column, *sums, at.k, number, at.j)
         return Point(indices, self.column if lanes else -1, lanes)
 
-    def _strips(self, at: Panel, start: list[Index], rows: int, end: Index) -> None:
+    def _partial_panel(self, at: Panel, start: list[Index], rows: int, end: Index) -> None:
         """Write a tile of a partial panel: one vector, or one column, at a time."""
         *outer, i = start
 
         def row(r: Index, count: int) -> None:
-            def strip(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            def piece(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
                 lanes = size if size > 1 else 0
                 lines = [[*outer, r + n] for n in range(count)]
                 points = [self._point(at, line, c - at.j, lanes) for line in lines]
@@ -241,7 +241,7 @@ class Tiles(Nest):
                 self._finish([replace(p, slot=n) for n, p in enumerate(here)], done)
                 return ()
 
-            self.writer.sweep((at.j, end), _falling(self.sum.width), (), strip, "j")
+            self.writer.sweep((at.j, end), _falling(self.sum.width), (), piece, "j")
 
         if self._is_whole(self.row):
             row(i, rows)

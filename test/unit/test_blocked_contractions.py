@@ -141,10 +141,10 @@ def _buffer(shape: tuple[int, ...], kind: str, static: bool) -> str:
 @pytest.mark.parametrize(
     "attributes, width",
     [
-        ("tile = [2, 2], stream = [8, 4]", 4),
-        ("tile = [3, 1], stream = [16, 2], parallel = 2", 4),
-        ("tile = [3, 2], stream = [16, 3], prefetch", 4),
-        ("tile = [1, 2], stream = [3, 100], parallel = 1", 1),
+        ("tile = [2, 2], strip = [8, 4]", 4),
+        ("tile = [3, 1], strip = [16, 2], parallel = 2", 4),
+        ("tile = [3, 2], strip = [16, 3], prefetch", 4),
+        ("tile = [1, 2], strip = [3, 100], parallel = 1", 1),
     ],
 )
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -251,7 +251,7 @@ def test_few_rows_wait_for_memory_alone(
 ) -> None:
     text = _program("mk,kn", m, n, k, batch, dtype, wide)
     program = sw.compile(text, machine="l2=64K,l3=2M")
-    assert has(kernels_for(text, "l2=64K,l3=2M"), "stream")
+    assert has(kernels_for(text, "l2=64K,l3=2M"), "strip")
     _compare(program, "mk,kn", m, n, k, batch, dtype, wide)
 
 

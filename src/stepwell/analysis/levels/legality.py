@@ -43,13 +43,13 @@ def check_nesting(ops: Sequence[LoopedOp], loops: Sequence[list[bool]], nesting:
         return _check_parts(ops, loops, nesting)
     _check_vectors(nesting)
     sums = [n for n, each in enumerate(loops) if not all(each)]
-    if sums and (nesting.blocks or nesting.stream[0]):
+    if sums and (nesting.blocks or nesting.strip[0]):
         _Steps(ops, loops, nesting).check()
 
 
 def _check_steps(nesting: Nesting) -> None:
     """Check that parallel iterations take whole inner steps, except in strips."""
-    for loop, step in enumerate(() if nesting.stream[0] else nesting.steps):
+    for loop, step in enumerate(() if nesting.strip[0] else nesting.steps):
         inner = nesting.step(loop)
         if step % inner or (not nesting.blocks and loop != nesting.axis and 1 < inner < step):
             said = f"a thread takes {step} iterations of d{loop}, inside of which {inner} stand"
@@ -132,7 +132,7 @@ class _Steps:
         if self.nesting.blocks:
             self._check_block()
         else:
-            self._check_stretch()
+            self._check_strip()
 
     def _check_op(self) -> None:
         op = self.op
@@ -165,13 +165,13 @@ class _Steps:
             )
         return by_rows[0], packed[0]
 
-    def _check_stretch(self) -> None:
+    def _check_strip(self) -> None:
         op, shared = self.op, self.nesting.shared
         high = extents(op)[shared - 2]
         self._roles(shared - 2)
         if high == DYNAMIC_INDEX or len(self.loops[list(self.ops).index(op)]) != shared + 1:
             refuse("a stretch needs rows of known number and a sum of one loop")
-        self._check_scratch(high * self.nesting.stream[0] * _bytes(element(op.outputs[0])))
+        self._check_scratch(high * self.nesting.strip[0] * _bytes(element(op.outputs[0])))
 
     def _check_scratch(self, bytes: int) -> None:
         if bytes > SCRATCH:

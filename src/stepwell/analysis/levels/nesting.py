@@ -63,7 +63,7 @@ class Nesting:
     """Rows of a software-pipelined run: each second loop runs with the next row's first."""
     blocks: tuple[int, ...] = ()
     """The cache block: iterations of the last shared loops (rows, columns last), then depth."""
-    stream: tuple[int, int] = (0, 0)
+    strip: tuple[int, int] = (0, 0)
     """The strip: its columns, and the rows of the column operand that are read at a time."""
     pack_rows: bool = False
     """Whether blocks pack the operand that varies with the rows too."""
@@ -85,7 +85,7 @@ class Nesting:
     @property
     def whole_reads(self) -> bool:
         """Whether operands are packed or read in runs instead of by the body's accesses."""
-        return bool(self.blocks or self.stream[0] or self.split)
+        return bool(self.blocks or self.strip[0] or self.split)
 
     @property
     def axis(self) -> int:

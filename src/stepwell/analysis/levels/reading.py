@@ -133,15 +133,15 @@ class _Reader:
         self._read_threads(found)
         for mark in set(self._marks()):
             setattr(found, mark, True)
-        found.blocks, found.stream = self._block(), self._stream()
+        found.blocks, found.strip = self._block(), self._strip()
         rows, columns = self._last(self.shared - 2), self._last(self.shared - 1)
-        if found.blocks or found.stream[0]:
+        if found.blocks or found.strip[0]:
             found.lanes = tuple(Lanes(self.shared - 1) if x == NO_LANES else x for x in found.lanes)
         if 0 <= found.lanes[0].axis == self.shared - 2:
             rows = 1  # a step of that loop is a vector
         if found.lanes[0].axis == self.shared - 1:
             columns = max(columns // found.lanes[0].width, 1)
-            alone = rows == 1 and not (found.blocks or found.stream[0] or found.prefetch)
+            alone = rows == 1 and not (found.blocks or found.strip[0] or found.prefetch)
             tile = (1, 1) if alone else (rows, columns)
         elif rows == 1 and columns > 1:
             found.band, tile = columns, (1, 1)
@@ -269,7 +269,7 @@ class _Reader:
                 return first_of_rows(index, self.shared)
         return self.shared - 2
 
-    def _stream(self) -> tuple[int, int]:
+    def _strip(self) -> tuple[int, int]:
         cut = self._cut()
         if cut is None or cut not in self.levels or self._block():
             return 0, 0

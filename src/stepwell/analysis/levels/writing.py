@@ -65,8 +65,8 @@ class _Writer:
             return self._in_parts()
         if sums and found.blocks:
             return self._together(self._blocked(sums[0], *found.blocks))
-        if sums and found.stream[0]:
-            return self._together(self._streamed(sums[0], *found.stream))
+        if sums and found.strip[0]:
+            return self._together(self._strip(sums[0], *found.strip))
         return self._together(self._nest())
 
     def _of_tasks(self) -> Schedule:
@@ -140,7 +140,7 @@ class _Writer:
         if found.prefetch:
             yield Action("prefetch")
 
-    def _streamed(self, number: int, columns: int, deep: int) -> Iterator[Level]:
+    def _strip(self, number: int, columns: int, deep: int) -> Iterator[Level]:
         row, column, parallel = self.shared - 2, self.shared - 1, self.nesting.parallel
         for k in range(row):
             yield Level(PARALLEL if k < parallel else FOR, k)
@@ -159,7 +159,7 @@ class _Writer:
         axis, width, many = found.lanes[number]
         own = range(self.shared, len(loops))
         ordered = [k for k in own if loops[k]] + [k for k in own if not loops[k]]
-        plain = not (found.blocks or found.stream[0])
+        plain = not (found.blocks or found.strip[0])
         ask = found.prefetch and plain and not all(loops) and found.axis >= 0
         for k in ordered:
             written_out = found.unroll and not loops[k] and k != axis

@@ -278,7 +278,7 @@ def _write_blocks(ops: Sequence[Loops], nesting: Nesting, chosen: Contraction) -
     for loops in ops:
         loops.lanes = Lanes(nesting.shared - 1, chosen.width)
     nesting.tile, nesting.blocks = chosen.tile, chosen.block
-    nesting.stream = chosen.stream or (0, 0)
+    nesting.strip = chosen.strip or (0, 0)
     for name in ("pack_rows", "in_floats", "dots", "unsigned_rows", "pack_first", "prefetch"):
         setattr(nesting, name, getattr(chosen, name))
     nesting.parallel = nesting.shared

@@ -175,7 +175,7 @@ def tile_of_few(high: int, wide: int, width: int, machine: Vectors) -> tuple[int
     return rows, min(vectors, -(-wide // width)) if wide else vectors
 
 
-def streams_from(high: int, meeting: bool, machine: Vectors, l2: int) -> int:
+def strips_from(high: int, meeting: bool, machine: Vectors, l2: int) -> int:
     """Return the bytes from which an operand of so few rows is read in strips.
 
     An operand that stays in the last-level cache is not, unless there are so few rows that this
@@ -189,7 +189,7 @@ def streams_from(high: int, meeting: bool, machine: Vectors, l2: int) -> int:
     return max(machine.last_cache // (4 if meeting else 1), l2)
 
 
-def stretch(
+def strip_of(
     found: Loops, packed: int, shared: int, bytes: int, machine: Vectors, l2: int
 ) -> tuple[int, int] | None:
     """Return columns and depth of a strip of a large operand that few rows read.
@@ -206,7 +206,7 @@ def stretch(
         return None
     each = bits_of(element(op.operands[packed])) // 8
     meeting = found.size(shared) * each % machine.page == 0
-    if bytes < streams_from(high, meeting, machine, l2):
+    if bytes < strips_from(high, meeting, machine, l2):
         return None
     least = FEW_COLUMNS if high <= LONE else STRETCH[0]
     run = machine.l1 // STRETCH[1]

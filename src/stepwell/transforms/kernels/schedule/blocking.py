@@ -38,7 +38,7 @@ from stepwell.transforms.kernels.schedule.block_sizes import (
     block_of_words,
     even,
     fastest_tile,
-    stretch,
+    strip_of,
     tile_of_few,
 )
 from stepwell.transforms.kernels.schedule.dot_products import (
@@ -90,7 +90,7 @@ class Contraction:
     width: int
     tile: tuple[int, int]
     block: tuple[int, ...] = ()
-    stream: tuple[int, int] | None = None
+    strip: tuple[int, int] | None = None
     """Columns and depth of a strip, where the operand is read in place once and there is no block.
     """
     pack_rows: bool = False
@@ -157,8 +157,8 @@ def _chosen(
     of_bytes = dots is not None and TOTALS[dots[0]] == "i32"
     in_words = of_bytes and high >= FEW_ROWS_OF_WORDS and bytes < machine.last_cache // 8
     settled = free or along or in_words
-    if not settled and (stream := stretch(found, packed, shared, bytes, machine, l2)):
-        return _in_stretches(found, packed, stream, (high, width, bytes), machine, l2)
+    if not settled and (strip := strip_of(found, packed, shared, bytes, machine, l2)):
+        return _in_strips(found, packed, strip, (high, width, bytes), machine, l2)
     size = machine.bits // width // 8
     width = width if along else _narrowed(width, wide)
     least = 1 if free else FEW_ROWS_OF_WORDS if of_bytes else FEW_ROWS
@@ -257,10 +257,10 @@ def _narrowed(width: int, wide: int) -> int:
     return width
 
 
-def _in_stretches(
+def _in_strips(
     found: Loops,
     packed: int,
-    stream: tuple[int, int],
+    strip: tuple[int, int],
     sizes: tuple[int, int, int],
     machine: Vectors,
     l2: int,
@@ -271,20 +271,20 @@ def _in_stretches(
     """
     (high, width, bytes), op = sizes, found.op
     operand = op.operands[packed]
-    because(op, lambda: _why_streamed(operand, high, stream))
-    row = stream[0] * bits_of(element(operand)) // 8
+    because(op, lambda: _why_in_strips(operand, high, strip))
+    row = strip[0] * bits_of(element(operand)) // 8
     asks = is_beyond(op, bytes, machine, l2) or (high <= LONE and ends_soon(op, row, bytes, l2))
-    return replace(_streamed(operand, high, width, machine, stream), prefetch=asks)
+    return replace(_strip_choice(operand, high, width, machine, strip), prefetch=asks)
 
 
-def _streamed(
-    operand: SSAValue, high: int, width: int, machine: Vectors, stream: tuple[int, int]
+def _strip_choice(
+    operand: SSAValue, high: int, width: int, machine: Vectors, strip: tuple[int, int]
 ) -> Contraction:
     """Return the choice for an operand that is read in strips."""
     rows, vectors = tile_of_few(high, 0, width, machine)
     lines = LINES if high <= 2 else LINES // 2
     vectors = min(vectors, max(lines * 8 // bits_of(element(operand)) // width, 1))
-    return Contraction(width, (rows, vectors), stream=stream)
+    return Contraction(width, (rows, vectors), strip=strip)
 
 
 NO_SCRATCH = "not in blocks: the target has no scratch to pack an operand into"
@@ -318,11 +318,11 @@ def _why_packed(operand: SSAValue, bytes: int, enough: int, l2: int, free: bool)
     return f"in blocks, {name} packed: it has {spell_bytes(bytes)} and {least}"
 
 
-def _why_streamed(operand: SSAValue, high: int, stream: tuple[int, int]) -> str:
+def _why_in_strips(operand: SSAValue, high: int, strip: tuple[int, int]) -> str:
     """Return why an operand is read in strips."""
     name = f"%{operand.name_hint}" if operand.name_hint else "the operand of the columns"
     return (
-        f"{name} is read in place, {stream[1]} rows at a time along {stream[0]} columns: "
+        f"{name} is read in place, {strip[1]} rows at a time along {strip[0]} columns: "
         f"a product of {high} row{'s' if high > 1 else ''} waits for memory alone"
     )
 
@@ -444,13 +444,13 @@ def _packed(found: Loops, shared: int) -> int | None:
     op = found.op
     assert isinstance(op, linalg.GenericOp)
     row, column = shared - 2, shared - 1
-    roles: dict[str, list[int]] = {"packed": [], "streamed": [], "other": []}
+    roles: dict[str, list[int]] = {"packed": [], "rows": [], "other": []}
     for k, index in enumerate(indices(op)[: len(op.inputs)]):
         if op.body.block.args[k].first_use is None:
             continue
         loops = {d for expr in index for d in expr.used_dims()}
-        role = "streamed" if row in loops else "packed" if column in loops else "other"
-        if role == "streamed" and stride(index, column) not in (0, 1):
+        role = "rows" if row in loops else "packed" if column in loops else "other"
+        if role == "rows" and stride(index, column) not in (0, 1):
             role = "other"
         roles[role].append(k)
     if [len(of) for of in roles.values()] != [1, 1, 0]:

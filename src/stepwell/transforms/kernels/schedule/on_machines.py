@@ -14,7 +14,7 @@ from stepwell.transforms.kernels.schedule.block_sizes import (
     SKINNY,
     TILES,
     depth_of,
-    streams_from,
+    strips_from,
 )
 from stepwell.transforms.kernels.schedule.reasons import spell_bytes
 
@@ -46,6 +46,6 @@ def choices_on(machine: Machine) -> Iterator[Choice]:
     why = f"a tile takes {taken:.1f} bytes a cycle, {vectors.far_bytes} come from beyond L2"
     yield "prefetches", near, f"and packs in the first tile: {why}"
     for rows in (LONE, SKINNY):
-        least = spell_bytes(streams_from(rows, False, vectors, l2))
+        least = spell_bytes(strips_from(rows, False, vectors, l2))
         yield f"streams {rows} rows", least, "or more of the other operand, in stretches"
     yield "stays", spell_bytes(stays(vectors, l2)), "of an operand from call to call"

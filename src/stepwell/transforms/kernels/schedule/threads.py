@@ -23,8 +23,8 @@ def parallel_steps(
     if nesting.blocks:
         return (*(1 for _ in range(shared + 1 - len(nesting.blocks))), *nesting.blocks[:-1])
     found = [nesting.step(k) for k in range(nesting.parallel)]
-    if nesting.stream[0]:
-        return tuple(nesting.stream[0] if k == last else 1 for k in range(nesting.parallel))
+    if nesting.strip[0]:
+        return tuple(nesting.strip[0] if k == last else 1 for k in range(nesting.parallel))
     if panels is not None:
         return tuple(panels if k == last else 1 for k in range(nesting.parallel))
     if any(len(each) > shared for each in loops):

@@ -25,7 +25,7 @@ def variants(old: Nesting, machine: Machine) -> list[list[Nesting]]:
     """Return, for each choice of the schedule, the variants that differ in it alone."""
     found: list[list[Nesting]] = []
     tiled = old.tile != (1, 1)
-    if tiled and not old.stream[0] and not _transposes(old):
+    if tiled and not old.strip[0] and not _transposes(old):
         found.append(_tiles(old, machine))
     if old.band > 1:
         found.append([replace(old, band=n) for n in BANDS if n != old.band])

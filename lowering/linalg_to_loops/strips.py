@@ -26,7 +26,7 @@ from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer, element_of
 
 
-class Streamed(Nest):
+class Strips(Nest):
     """Writes the loops of a plan that reads an operand in column strips."""
 
     def __init__(self, writer: Writer, plan: Plan) -> None:
@@ -34,7 +34,7 @@ class Streamed(Nest):
         self.sum = contraction_of(plan)
         self.row, self.column = plan.schedule.shared - 2, plan.schedule.shared - 1
         self.depth = self.sum.reduced[-1]
-        self.columns, self.deep = plan.schedule.stream
+        self.columns, self.deep = plan.schedule.strip
         self.tile_rows, self.vectors = plan.schedule.tile
         self.part: tuple[Index, Index] = (Index(), Index())
         """The current part of the sum, counted from 0."""
@@ -105,7 +105,7 @@ class Streamed(Nest):
             self._shared(k + 1, ranges, at)
         elif k > self.column:
             self.batch = [start for start, _ in at]
-            self._stretch(ranges[self.column])
+            self._strip(ranges[self.column])
         elif k in ranges:
             self._shared(k + 1, ranges, at)
         else:
@@ -117,7 +117,7 @@ class Streamed(Nest):
 
             self.writer.loop((Index(), self.extents[0][k]), self.columns, (), body, "j")
 
-    def _stretch(self, columns: tuple[Index, Index]) -> None:
+    def _strip(self, columns: tuple[Index, Index]) -> None:
         """Write one strip: initialise its sums, add part by part, write the epilogue."""
         element = element_of(self.sum.outputs[0].buffer)
         sums = memref.AllocaOp.get(element, 64, [max(self.rows, 1) * self.columns])
