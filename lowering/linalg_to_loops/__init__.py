@@ -35,7 +35,6 @@ from stepwell.dialects.upstream.effects import touches_nothing
 from stepwell.lowering import nests
 from stepwell.lowering.linalg_to_loops.ahead import run_ahead
 from stepwell.lowering.linalg_to_loops.blocked import Blocked, is_blocked
-from stepwell.lowering.linalg_to_loops.columns import Columns
 from stepwell.lowering.linalg_to_loops.dots import is_for_matrix_unit
 from stepwell.lowering.linalg_to_loops.fetching import Ahead
 from stepwell.lowering.linalg_to_loops.matrix_unit import MatrixUnit
@@ -43,7 +42,8 @@ from stepwell.lowering.linalg_to_loops.neighbours import vectorise_neighbours
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.panels import Panels, lays_out
 from stepwell.lowering.linalg_to_loops.plan import RANGE, Schedule, make_plan, read_schedule
-from stepwell.lowering.linalg_to_loops.split import write_split
+from stepwell.lowering.linalg_to_loops.split_reduction import write_split
+from stepwell.lowering.linalg_to_loops.split_rows import SplitRows
 from stepwell.lowering.linalg_to_loops.strips import Strips
 from stepwell.lowering.linalg_to_loops.structured import Structured, read
 from stepwell.lowering.linalg_to_loops.sums import vectorise_sums
@@ -157,7 +157,7 @@ def _write_run(
         return
     plan = make_plan(run, schedule, foreign)
     if schedule.split and schedule.shared:
-        Columns(writer, plan).write()
+        SplitRows(writer, plan).write()
     elif schedule.split:
         write_split(writer, plan)
     elif schedule.strip[0] and any(op.reduced for op in plan.ops):

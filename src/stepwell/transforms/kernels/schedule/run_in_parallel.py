@@ -13,7 +13,7 @@ from stepwell.analysis.structured import is_not_fused
 from stepwell.dialects import kernel
 from stepwell.transforms.kernels.schedule.ahead import rows_ahead
 from stepwell.transforms.kernels.schedule.reasons import because
-from stepwell.transforms.kernels.schedule.rows import cut_rows
+from stepwell.transforms.kernels.schedule.split_rows import split_sum_over_rows
 from stepwell.transforms.kernels.schedule.sums import is_full_reduction
 from stepwell.transforms.kernels.schedule.vectors import CHUNK, Loops, Vectors
 
@@ -41,7 +41,7 @@ def run_in_parallel(
             nesting.split = ENOUGH
         return
     plain = nesting.tile == (1, 1) and nesting.band == 1
-    if l2 and plain and cut_rows(function, ops, nesting, machine, l2):
+    if l2 and plain and split_sum_over_rows(function, ops, nesting, machine, l2):
         return
     scattered = is_scattered(ops)
     if not dynamic and total < 2 * CHUNK and not scattered:

@@ -37,7 +37,7 @@ VECTORS = 2
 """Vectors of each row that are accumulated in registers at a time."""
 
 
-def cut_rows(
+def split_sum_over_rows(
     function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Vectors, l2: int
 ) -> bool:
     """Split a sum over rows into runs, if that pays."""
@@ -48,12 +48,12 @@ def cut_rows(
         loops.lanes = Lanes(0, loops.lanes.width, min(loops.lanes.many, VECTORS))
     why = f"summed in {runs} runs of rows, read from end to end, for threads to share"
     because(function, lambda: why)
-    if _asks(ops, machine, l2):
+    if _wants_prefetch(ops, machine, l2):
         nesting.prefetch = True
     return True
 
 
-def _asks(ops: Sequence[Loops], machine: Vectors, l2: int) -> bool:
+def _wants_prefetch(ops: Sequence[Loops], machine: Vectors, l2: int) -> bool:
     """Whether rows are long enough to prefetch, and come from memory or are short.
 
     Short rows of a product are prefetched: weights are seldom in a cache, while the operand of a

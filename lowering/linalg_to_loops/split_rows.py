@@ -28,7 +28,7 @@ LENGTH = 1 << 14
 """Elements that make a run of their own worthwhile."""
 
 
-class Columns(Nest):
+class SplitRows(Nest):
     """Writes the loops of a plan whose sum over rows is split into runs."""
 
     def __init__(self, writer: Writer, plan: Plan) -> None:
