@@ -12,9 +12,9 @@ from xdsl.ir.affine import AffineExpr
 
 from stepwell.analysis.structured import in_panels
 from stepwell.lowering.linalg_to_loops.body import Point
-from stepwell.lowering.linalg_to_loops.edges import EdgeReader
 from stepwell.lowering.linalg_to_loops.plan import Buffer, Plan
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, coefficient
+from stepwell.lowering.linalg_to_loops.virtual_padding import PaddedReader
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
 
 STEPS = (-1, 2, 3, 4)
@@ -66,7 +66,7 @@ class Memory:
         self.scratch.clear()
         self.slots, self.lanes = len(points), points[0].width
         for value, buffer in self.plan.buffers.items():
-            if value in self.plan.edges or buffer.alloc is None or buffer.passed:
+            if value in self.plan.padding or buffer.alloc is None or buffer.passed:
                 continue
             if _is_accessed(self.plan, value):
                 self.scratch[value] = self._make_scratch(value, buffer)
@@ -90,9 +90,9 @@ class Memory:
             return value
         if not isinstance(access.buffer.type, MemRefType):
             return access.buffer  # a scalar operand has no indices
-        if (edges := self.plan.edges.get(access.buffer)) is not None:
-            hint = hint or edges.image.name_hint
-            return EdgeReader(self.writer, edges, self.dim, hint).read(access, point)
+        if (padding := self.plan.padding.get(access.buffer)) is not None:
+            hint = hint or padding.image.name_hint
+            return PaddedReader(self.writer, padding, self.dim, hint).read(access, point)
         buffer, at, width = self._place(access, point)
         if width < 0:
             return self._gather(access, point, cache)
@@ -102,14 +102,14 @@ class Memory:
             value = cache[key] = self.writer.load(buffer, at, width, hint)
         return value
 
-    def sticks_out(self, accesses: Sequence[Access], points: Sequence[Point]) -> bool:
+    def exceeds_row(self, accesses: Sequence[Access], points: Sequence[Point]) -> bool:
         """Whether a vector at ``points`` may extend past its row into virtual padding."""
         readers = [
-            (access, EdgeReader(self.writer, edges, self.dim, None))
+            (access, PaddedReader(self.writer, padding, self.dim, None))
             for access in accesses
-            if (edges := self.plan.edges.get(access.buffer)) is not None
+            if (padding := self.plan.padding.get(access.buffer)) is not None
         ]
-        return any(reader.sticks_out(access, p) for access, reader in readers for p in points)
+        return any(reader.exceeds_row(access, p) for access, reader in readers for p in points)
 
     def key(self, access: Access, point: Point) -> object:
         """Return the cache key of an element or of contiguous lanes."""

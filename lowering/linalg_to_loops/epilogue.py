@@ -31,7 +31,7 @@ def vectors_of_row(plan: Plan, points: Sequence[Point], further: Further) -> int
     first, *rest = plan.ops
     alone = first.reduced and len(first.carried) == 1 and not first.parallel_after(shared)
     simple = all(len(op.reductions) == shared for op in rest)
-    if shared < 2 or not (alone and simple) or plan.edges:
+    if shared < 2 or not (alone and simple) or plan.padding:
         return 0
     if not is_long(rest, len(points)):
         return 0

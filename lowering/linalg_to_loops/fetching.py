@@ -90,7 +90,7 @@ class Ahead(Nest):
         """Whether an operand is read in vectors along the columns, one row per step of a sum."""
         column, depth = self.plan.axis, op.reduced[-1]
         buffer = self.plan.buffers[access.buffer]
-        if access.buffer in self.plan.edges or buffer.alloc is not None or not access.exprs:
+        if access.buffer in self.plan.padding or buffer.alloc is not None or not access.exprs:
             return False
         steps, along = dims_of(access.exprs[:-1]), dims_of(access.exprs[-1:])
         apart = depth in steps and depth not in along and column - 1 not in steps | along

@@ -37,10 +37,10 @@ class Nest(OwnLoops):
         self.writer.location = fuse_locations(o.op.location for o in self.plan.ops)
         for op in self.plan.ops:
             self.extents.append(self._extents(op))
-        for edges in self.plan.edges.values():
-            for dim, bounded in enumerate(edges.bounded):
+        for padding in self.plan.padding.values():
+            for dim, bounded in enumerate(padding.bounded):
                 if bounded:
-                    self.memory.dim(edges.image, dim)
+                    self.memory.dim(padding.image, dim)
 
     def write(self) -> None:
         """Write the whole nest."""
@@ -142,7 +142,7 @@ class Nest(OwnLoops):
         """Whether `_overlaps` holds along ``k`` for an extent that is known at launch only."""
         schedule, unknown = self.plan.schedule, self.extents[0][k].number is None
         last = k == self.plan.axis == schedule.shared - 1 and self.plan.first.width > 1
-        return last and unknown and not self.plan.edges and self.plan.repeatable
+        return last and unknown and not self.plan.padding and self.plan.repeatable
 
     def _pays(self, k: int, rest: int) -> bool:
         """Whether a vector over the tail of a row costs less than ``rest`` single elements.
@@ -280,7 +280,7 @@ class Nest(OwnLoops):
         if k not in ranges and (whole := self._evenly(k)) is not None:
             middle = Index.of(whole * sizes[0])
             parts = [((bounds[0], middle), sizes[:1]), ((middle, bounds[1]), sizes[1:])]
-        if self.plan.edges and k >= self.plan.schedule.shared - 2:
+        if self.plan.padding and k >= self.plan.schedule.shared - 2:
             parts = self._ends_apart(bounds, parts)
             low = self._low_ends(k, bounds, sizes[0])
             if low and _written(low) < _written(parts):
@@ -313,12 +313,12 @@ class Nest(OwnLoops):
             first: list[int] = [row if j == k else 0 for j in range(len(extents))]
             last = [row if j == k else (e.number or 1) - 1 for j, e in enumerate(extents)]
             for access in op.inputs:
-                if (edges := self.plan.edges.get(access.buffer)) is None:
+                if (padding := self.plan.padding.get(access.buffer)) is None:
                     continue
                 for d, expr in enumerate(access.exprs):
-                    size = self.memory.dim(edges.image, d).number
+                    size = self.memory.dim(padding.image, d).number
                     if k in expr.used_dims() and size is not None:
-                        ends = [expr.eval(at, ()) - edges.offsets[d] for at in (first, last)]
+                        ends = [expr.eval(at, ()) - padding.offsets[d] for at in (first, last)]
                         if min(ends) < 0 or max(ends) >= size:
                             return False
         return True

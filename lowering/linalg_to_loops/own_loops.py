@@ -240,11 +240,11 @@ class OwnLoops:
         """
         lower, upper = self.bounds(op, loops[0])
         low, high = lower.number, upper.number
-        written = self.plan.edges and self.plan.schedule.unroll and len(loops) == 1
+        written = self.plan.padding and self.plan.schedule.unroll and len(loops) == 1
         if not written or low is None or high is None:
             return [(lower, upper)]
         out = [
-            self.memory.sticks_out(op.inputs, [p.bind(loops[0], Index.of(n)) for p in points])
+            self.memory.exceeds_row(op.inputs, [p.bind(loops[0], Index.of(n)) for p in points])
             for n in range(low, high)
         ]
         cuts = [n for n in range(low + 1, high) if out[n - low] or out[n - low - 1]]

@@ -18,8 +18,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.levels import Nesting, check_levels, nesting_of, schedule_of
 from stepwell.dialects import kernel
-from stepwell.lowering.linalg_to_loops.edges import Edges, take_edges
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
+from stepwell.lowering.linalg_to_loops.virtual_padding import VirtualPadding, take_padding
 from stepwell.transforms.passes import fail
 
 RANGE = "kernel.range"
@@ -64,7 +64,7 @@ class Plan:
     ops: list[Structured]
     schedule: Schedule
     buffers: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
-    edges: dict[SSAValue, Edges] = field(default_factory=dict[SSAValue, Edges])
+    padding: dict[SSAValue, VirtualPadding] = field(default_factory=dict[SSAValue, VirtualPadding])
     """Virtual padding: the image that replaces each padded buffer, which is never allocated."""
 
     @property
@@ -180,8 +180,8 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
 
 def make_plan(ops: Sequence[Structured], schedule: Schedule, foreign: set[SSAValue]) -> Plan:
     """Plan one run of ops; ``foreign`` are buffers that other code touches too."""
-    kept, edges = take_edges(ops)
-    plan = Plan(_fold_fills(kept), schedule, edges=edges)
+    kept, padding = take_padding(ops)
+    plan = Plan(_fold_fills(kept), schedule, padding=padding)
     if schedule.blocks or schedule.strip[0]:  # their loops count from the beginning of a block
         for op in plan.ops:
             op.within = {}
@@ -194,7 +194,7 @@ def make_plan(ops: Sequence[Structured], schedule: Schedule, foreign: set[SSAVal
         for access in op.outputs:
             plan.buffers.setdefault(access.buffer, Buffer()).last_writer = i
     used_inside = {v for op in plan.ops for v in _used_by_body(op)}
-    if edges and (not edges.keys().isdisjoint(used_inside | foreign) or schedule.whole_reads):
+    if padding and (not padding.keys().isdisjoint(used_inside | foreign) or schedule.whole_reads):
         fail(ops[0].op, "what kernel.border marks is read by single elements or vectors alone")
     for value, found in accesses.items():
         buffer = plan.buffers.setdefault(value, Buffer())

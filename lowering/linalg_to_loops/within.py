@@ -89,7 +89,7 @@ def shared_part(writer: Writer, plan: Plan, loop: int, extent: Index) -> tuple[I
         if loop not in op.within or any(k in op.initial for k in kept):
             return None
         limits.append(op.within[loop])
-    if not limits or plan.edges:
+    if not limits or plan.padding:
         return None
     low, high = limits[0]
     for some, other in limits[1:]:

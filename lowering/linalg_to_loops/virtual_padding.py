@@ -32,7 +32,7 @@ COPIES = "kernel.border marks a copy of an image to some place in what is larger
 
 
 @dataclass
-class Edges:
+class VirtualPadding:
     """An image, its position within the padding, and the fill value."""
 
     image: SSAValue
@@ -44,9 +44,11 @@ class Edges:
     """Columns of padding after each row; -1 where they are known at run time only."""
 
 
-def take_edges(ops: Sequence[Structured]) -> tuple[list[Structured], dict[SSAValue, Edges]]:
+def take_padding(
+    ops: Sequence[Structured],
+) -> tuple[list[Structured], dict[SSAValue, VirtualPadding]]:
     """Return the ops that compute something, and the virtual padding that the others describe."""
-    found: dict[SSAValue, Edges] = {}
+    found: dict[SSAValue, VirtualPadding] = {}
     for op in ops:
         if is_border(op.op):
             image, there = _copied(op)
@@ -56,7 +58,7 @@ def take_edges(ops: Sequence[Structured]) -> tuple[list[Structured], dict[SSAVal
             bounded = _bounded(op, offsets, sizes)
             columns = [size[-1] for size in sizes]
             behind = -1 if min(columns) < 0 else columns[1] - offsets[-1] - columns[0]
-            found[there.buffer] = Edges(image.buffer, offsets, filling, bounded, behind)
+            found[there.buffer] = VirtualPadding(image.buffer, offsets, filling, bounded, behind)
     kept = [
         op
         for op in ops
@@ -118,17 +120,17 @@ def _offset(op: Structured, expr: AffineExpr, dim: int) -> int:
 
 
 @dataclass
-class EdgeReader:
+class PaddedReader:
     """Reads an image with virtual padding."""
 
     writer: Writer
-    edges: Edges
+    padding: VirtualPadding
     size: Callable[[SSAValue, int], Index]
     hint: str | None
 
     def read(self, access: Access, point: Point) -> SSAValue:
         """Return the element, or the vector, that ``access`` reads at ``point``."""
-        pairs = zip(access.exprs, self.edges.offsets, strict=True)
+        pairs = zip(access.exprs, self.padding.offsets, strict=True)
         at = [self.writer.affine(e, point.indices) + -n for e, n in pairs]
         steps = [coefficient(e, point.axis) for e in access.exprs] if point.width else []
         if not any(s is None or s for s in steps):
@@ -138,10 +140,10 @@ class EdgeReader:
             return self.writer.assemble(lanes)
         return self._rows(at, point.width)
 
-    def sticks_out(self, access: Access, point: Point) -> bool:
+    def exceeds_row(self, access: Access, point: Point) -> bool:
         """Whether the bounds of the index allow a vector to extend past its row."""
-        column = self.writer.affine(access.exprs[-1], point.indices) + -self.edges.offsets[-1]
-        columns = self.size(self.edges.image, len(self.edges.offsets) - 1).number
+        column = self.writer.affine(access.exprs[-1], point.indices) + -self.padding.offsets[-1]
+        columns = self.size(self.padding.image, len(self.padding.offsets) - 1).number
         found = self.writer.interval(column)
         if columns is None or found is None or not point.width:
             return False
@@ -149,16 +151,16 @@ class EdgeReader:
 
     def _narrow(self, width: int) -> bool:
         """Whether a row may be shorter than a vector."""
-        columns = self.size(self.edges.image, len(self.edges.offsets) - 1).number
-        return columns is None or columns < width or self.edges.behind < 0
+        columns = self.size(self.padding.image, len(self.padding.offsets) - 1).number
+        return columns is None or columns < width or self.padding.behind < 0
 
     def _rows(self, at: list[Index], width: int) -> SSAValue:
         """Read the image only where every index, except that of a vector, is within it."""
         tests: list[tuple[Index, Index]] = []
-        for dim, (index, bounded) in enumerate(zip(at, self.edges.bounded, strict=True)):
+        for dim, (index, bounded) in enumerate(zip(at, self.padding.bounded, strict=True)):
             if not bounded or (width and dim == len(at) - 1):
                 continue
-            size = self.size(self.edges.image, dim)
+            size = self.size(self.padding.image, dim)
             inside = self.writer.is_within(index, size)
             if inside is False:
                 return self._filling(width)
@@ -178,9 +180,9 @@ class EdgeReader:
     def _columns(self, at: list[Index], width: int) -> SSAValue:
         """Read a vector that may extend past its row; each such overlap is a case."""
         *rows, column = at
-        if not width or not self.edges.bounded[-1]:  # a single element was tested with the rows
-            return self.writer.load(self.edges.image, at, width, self.hint)
-        columns = self.size(self.edges.image, len(at) - 1).number
+        if not width or not self.padding.bounded[-1]:  # a single element was tested with the rows
+            return self.writer.load(self.padding.image, at, width, self.hint)
+        columns = self.size(self.padding.image, len(at) - 1).number
         assert columns is not None
         end = columns - width
         low, high = self.writer.interval(column) or self._widest(columns, width)
@@ -191,7 +193,7 @@ class EdgeReader:
 
         def rest(cases: list[int]) -> SSAValue:
             if not cases:
-                return self.writer.load(self.edges.image, at, width, self.hint)
+                return self.writer.load(self.padding.image, at, width, self.hint)
             if len(cases) == 1 and not inside:
                 return self._moved(rows, cases[0], end, width)
             here = self.writer.compare("eq", column, Index.of(cases[0]))
@@ -205,7 +207,7 @@ class EdgeReader:
 
     def _widest(self, columns: int, width: int) -> tuple[int, int]:
         """Return the first and the last column at which a vector can begin."""
-        return -self.edges.offsets[-1], columns + self.edges.behind - width
+        return -self.padding.offsets[-1], columns + self.padding.behind - width
 
     def _moved(self, rows: list[Index], column: int, end: int, width: int) -> SSAValue:
         """Read the end of a row for a vector that begins at ``column`` and extends past the row."""
@@ -213,7 +215,7 @@ class EdgeReader:
         if abs(by) >= width:
             return self._filling(width)
         start = Index.of(0 if column < 0 else end)
-        row = self.writer.load(self.edges.image, [*rows, start], width, self.hint)
+        row = self.writer.load(self.padding.image, [*rows, start], width, self.hint)
         lanes = [k - by if 0 <= k - by < width else width for k in range(width)]
         op = vector.ShuffleOp.create(
             operands=[row, self._filling(width)],
@@ -223,7 +225,7 @@ class EdgeReader:
         return self.writer.result(op, self.hint)
 
     def _filling(self, width: int) -> SSAValue:
-        return self.writer.broadcast(self.edges.filling, width)
+        return self.writer.broadcast(self.padding.filling, width)
 
     def _choose(
         self,
