@@ -167,7 +167,9 @@ def _changed(function: kernel.FuncOp, old: Nesting, choose: Choose[Any]) -> Nest
     """Return a nesting that differs in one field."""
     shared, ops = old.shared, loop_ops(function)
     loops = [loops_of(op) for op in ops]
-    what = choose(["lanes", "tile", "steps", "band", "blocks", "strip", "split", "mark", "ahead"])
+    what = choose(
+        ["lanes", "tile", "steps", "band", "blocks", "strip", "split", "mark", "pipeline"]
+    )
     new = replace(old)
     match what:
         case "lanes":
@@ -193,8 +195,8 @@ def _changed(function: kernel.FuncOp, old: Nesting, choose: Choose[Any]) -> Nest
         case "split":
             new.split = choose([0, 2, 3, 7])
             new.split_rows = choose([1, 3, 8]) if shared and new.split else 0
-        case "ahead":
-            new.ahead = choose([0, 2, 5])
+        case "pipeline":
+            new.pipeline_rows = choose([0, 2, 5])
         case _:
             marks = ["prefetch", "pack_rows", "pack_first", "dots", "unsigned_rows", "in_floats"]
             mark = choose([*marks, "unroll"])

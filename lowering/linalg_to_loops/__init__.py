@@ -33,7 +33,6 @@ from stepwell.dialects.kernel.choices import INDEPENDENT
 from stepwell.dialects.kernel.versions import VERSIONS
 from stepwell.dialects.upstream.effects import touches_nothing
 from stepwell.lowering import nests
-from stepwell.lowering.linalg_to_loops.ahead import run_ahead
 from stepwell.lowering.linalg_to_loops.blocked import Blocked, is_blocked
 from stepwell.lowering.linalg_to_loops.dots import is_for_matrix_unit
 from stepwell.lowering.linalg_to_loops.fetching import Ahead
@@ -42,6 +41,7 @@ from stepwell.lowering.linalg_to_loops.neighbours import vectorise_neighbours
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.panels import Panels, lays_out
 from stepwell.lowering.linalg_to_loops.plan import RANGE, Schedule, make_plan, read_schedule
+from stepwell.lowering.linalg_to_loops.software_pipeline import pipeline_rows
 from stepwell.lowering.linalg_to_loops.split_reduction import write_split
 from stepwell.lowering.linalg_to_loops.split_rows import SplitRows
 from stepwell.lowering.linalg_to_loops.strips import Strips
@@ -95,8 +95,8 @@ def _lower_kernel(function: kernel.FuncOp) -> None:
     _lower_block(writer, entry, schedule, lanes_of(function))
     vectorise_neighbours(entry)
     vectorise_sums(entry)
-    if schedule.ahead > 1:
-        run_ahead(writer, schedule.ahead)
+    if schedule.pipeline_rows > 1:
+        pipeline_rows(writer, schedule.pipeline_rows)
     for name in NOT_OF_LOOPS:
         function.attributes.pop(name, None)
 

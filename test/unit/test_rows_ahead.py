@@ -106,7 +106,7 @@ def test_any_number_of_threads_gives_the_same() -> None:
         pytest.skip("no extension")
     x = RANDOM.standard_normal((1031, 200)).astype(np.float32)
     compiled, found = sw.jit(PROGRAMS["softmax"]).trace(x).compile(), set[bytes]()
-    assert has(compiled.texts()["kernels"], "ahead")
+    assert has(compiled.texts()["kernels"], "pipeline_rows")
     for threads in (1, 2, 3):
         extension.set_threads(threads)
         found.add(compiled(x).tobytes())
@@ -118,4 +118,4 @@ def test_where_it_does_not_pay() -> None:
     long = [("softmax", (512, 2048)), ("logsumexp", (512, 4096))]
     for name, shape in [("softmax", (64, 512)), ("softmax", (512, 32)), *long]:
         compiled = sw.jit(PROGRAMS[name]).trace(np.zeros(shape, np.float32)).compile()
-        assert not has(compiled.texts()["kernels"], "ahead")
+        assert not has(compiled.texts()["kernels"], "pipeline_rows")

@@ -59,7 +59,7 @@ class Nesting:
     """The register tile: iterations of the last two shared loops, as rows and vectors."""
     band: int = 1
     """Iterations of the last shared loop that each op takes at a time."""
-    ahead: int = 0
+    pipeline_rows: int = 0
     """Rows of a software-pipelined run: each second loop runs with the next row's first."""
     blocks: tuple[int, ...] = ()
     """The cache block: iterations of the last shared loops (rows, columns last), then depth."""

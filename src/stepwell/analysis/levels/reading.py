@@ -163,9 +163,9 @@ class _Reader:
         found.parallel = len(loops) if loops == set(range(len(loops))) else self.shared
         steps = {level.loop: level.step for level in levels}
         found.steps = tuple(steps.get(k, 1) for k in range(found.parallel))
-        grain, ahead = levels[-1].action("grain"), levels[-1].action("pipeline")
+        grain, pipeline_rows = levels[-1].action("grain"), levels[-1].action("pipeline")
         found.grain = 1 if grain is None or grain.number is None else grain.number
-        found.ahead = (ahead and ahead.number) or 0
+        found.pipeline_rows = (pipeline_rows and pipeline_rows.number) or 0
 
     def _parts(self) -> Level | None:
         return next((level for levels in self.all for level in levels if level.parts), None)

@@ -85,9 +85,9 @@ class _Writer:
     def _with_grain(self, levels: Levels) -> Levels:
         """Add the actions `grain` and `pipeline` to the last parallel level."""
         last = sum(level.kind == PARALLEL for level in levels) - 1
-        grain, ahead = self.nesting.grain, self.nesting.ahead
+        grain, pipeline_rows = self.nesting.grain, self.nesting.pipeline_rows
         actions = [Action("grain", grain)] if grain != 1 else []
-        actions += [Action("pipeline", ahead)] if ahead else []
+        actions += [Action("pipeline", pipeline_rows)] if pipeline_rows else []
         return tuple(
             level.doing(*actions) if number == last else level
             for number, level in enumerate(levels)

@@ -11,7 +11,7 @@ from xdsl.dialects.linalg import ops as linalg
 from stepwell.analysis.levels import Nesting
 from stepwell.analysis.structured import is_not_fused
 from stepwell.dialects import kernel
-from stepwell.transforms.kernels.schedule.ahead import rows_ahead
+from stepwell.transforms.kernels.schedule.pipelined_rows import pipelined_rows
 from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.split_rows import split_sum_over_rows
 from stepwell.transforms.kernels.schedule.sums import is_full_reduction
@@ -49,7 +49,7 @@ def run_in_parallel(
         return
     sizes = ops[0].extents[:shared]
     count, trips = 0, 1
-    run = rows_ahead(ops, nesting, ENOUGH, machine.l1) if l2 else 0
+    run = pipelined_rows(ops, nesting, ENOUGH, machine.l1) if l2 else 0
     while count < shared and (trips < machine.busy(ENOUGH) or run):
         trips *= 1 if sizes[count] == DYNAMIC_INDEX else sizes[count]
         count += 1
@@ -74,7 +74,7 @@ def run_in_parallel(
     )
     nesting.grain = nesting.grain if nesting.grain > 1 else grain
     if run:
-        nesting.ahead = run
+        nesting.pipeline_rows = run
         because(
             function,
             lambda: f"in runs of {run} rows the first loop of the next runs along with the second",

@@ -79,7 +79,7 @@ def stay_alone(function: kernel.FuncOp, nesting: Nesting, work: int, described: 
     if machine.threads < 2 or machine.kind != "cpu" or not nesting.parallel or not known:
         return
     together = predict(function, levels_of(function, nesting), machine)
-    if together.threads < 2 or nesting.ahead:
+    if together.threads < 2 or nesting.pipeline_rows:
         return
     serial = replace(nesting, parallel=0, steps=(), grain=1)
     alone = predict(function, levels_of(function, serial), machine)

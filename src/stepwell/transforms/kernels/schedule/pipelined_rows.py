@@ -23,7 +23,7 @@ ROOM = 2
 other operands."""
 
 
-def rows_ahead(ops: Sequence[Loops], nesting: Nesting, enough: int, l1: int) -> int:
+def pipelined_rows(ops: Sequence[Loops], nesting: Nesting, enough: int, l1: int) -> int:
     """Return the rows of a pipelined run; 0 where the loops of rows are not merged.
 
     The first op reduces a row; the second reads the same row and the reduction's result.

@@ -28,7 +28,7 @@ from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 LOADS = (memref.LoadOp, vector.LoadOp)
 
 
-def run_ahead(writer: Writer, rows: int) -> None:
+def pipeline_rows(writer: Writer, rows: int) -> None:
     """Pipeline each parallel loop of a kernel that allows it, ``rows`` iterations per task."""
     entry = writer.entry
     for op in list(entry.ops):
@@ -128,7 +128,7 @@ class _Rows:
             for op in head
             if op not in self.places
             for value in op.results
-            if any(self._stands(use.operation) in rest for use in value.uses)
+            if any(self._op_of_row(use.operation) in rest for use in value.uses)
         ]
         """Values that the head of a row computes and its rest uses: they become loop-carried."""
 
@@ -144,7 +144,7 @@ class _Rows:
                 known.update(op.results)
         return found
 
-    def _stands(self, op: Operation) -> Operation | None:
+    def _op_of_row(self, op: Operation) -> Operation | None:
         """Return the op directly in the iteration's block that is or contains ``op``."""
         block = self.parallel.body.block
         while op.parent_block() is not block:
@@ -185,20 +185,22 @@ class _Rows:
     def _row(self, at: Index, next: Index, state: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """Write the rest of one row and the head of the next."""
         row, writer = self.row, self.writer
-        here: dict[SSAValue, SSAValue] = dict(zip(self.carried, state, strict=True))
-        here[self.p] = writer.value(at)
-        self._copy(self.places, here)
-        ahead: dict[SSAValue, SSAValue] = {self.p: writer.value(next)}
-        self._copy(row.before, ahead)
-        self._together(ahead, here)
-        self._copy(row.between, ahead)
-        self._copy(row.after, here)
-        return [ahead[v] for v in self.carried]
+        this_row: dict[SSAValue, SSAValue] = dict(zip(self.carried, state, strict=True))
+        this_row[self.p] = writer.value(at)
+        self._copy(self.places, this_row)
+        next_row: dict[SSAValue, SSAValue] = {self.p: writer.value(next)}
+        self._copy(row.before, next_row)
+        self._both_loops(next_row, this_row)
+        self._copy(row.between, next_row)
+        self._copy(row.after, this_row)
+        return [next_row[v] for v in self.carried]
 
-    def _together(self, ahead: dict[SSAValue, SSAValue], here: dict[SSAValue, SSAValue]) -> None:
+    def _both_loops(
+        self, next_row: dict[SSAValue, SSAValue], this_row: dict[SSAValue, SSAValue]
+    ) -> None:
         """Write the common range of both loops as one loop, then the remainder of each."""
         row = self.row
-        both = ((row.first, ahead), (row.second, here))
+        both = ((row.first, next_row), (row.second, this_row))
         starts = [[known.get(v, v) for v in loop.op.iter_args] for loop, known in both]
         cut = len(starts[0])
         step = max(loop.step for loop, _ in both)
