@@ -35,12 +35,12 @@ from stepwell.dialects.upstream.effects import touches_nothing
 from stepwell.lowering import nests
 from stepwell.lowering.linalg_to_loops.blocked import Blocked, is_blocked
 from stepwell.lowering.linalg_to_loops.dots import is_for_matrix_unit
-from stepwell.lowering.linalg_to_loops.fetching import Ahead
 from stepwell.lowering.linalg_to_loops.matrix_unit import MatrixUnit
 from stepwell.lowering.linalg_to_loops.neighbours import vectorise_neighbours
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.panels import Panels, lays_out
 from stepwell.lowering.linalg_to_loops.plan import RANGE, Schedule, make_plan, read_schedule
+from stepwell.lowering.linalg_to_loops.prefetch import PrefetchNest
 from stepwell.lowering.linalg_to_loops.software_pipeline import pipeline_rows
 from stepwell.lowering.linalg_to_loops.split_reduction import write_split
 from stepwell.lowering.linalg_to_loops.split_rows import SplitRows
@@ -165,7 +165,7 @@ def _write_run(
     elif is_blocked(plan):
         (MatrixUnit if is_for_matrix_unit(plan) else Blocked)(writer, plan).write()
     elif schedule.prefetch:
-        Ahead(writer, plan).write()
+        PrefetchNest(writer, plan).write()
     else:
         Nest(writer, plan).write()
 

@@ -16,9 +16,9 @@ from xdsl.ir import SSAValue
 
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
-from stepwell.lowering.linalg_to_loops.fetching import ask
 from stepwell.lowering.linalg_to_loops.nest import NAMES, Nest
 from stepwell.lowering.linalg_to_loops.plan import Plan
+from stepwell.lowering.linalg_to_loops.prefetch import prefetch_lines
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.lowering.linalg_to_loops.within import part
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
@@ -50,7 +50,7 @@ class SplitRows(Nest):
         if op is self.sum and self.plan.schedule.prefetch and points[0].width > 1:
             for access in op.inputs:
                 if self._lies_in_rows(access):
-                    self._ask(access, points)
+                    self._prefetch(access, points)
         return super().known(op, points)
 
     def _lies_in_rows(self, access: Access) -> bool:
@@ -59,12 +59,12 @@ class SplitRows(Nest):
         apart = self.cut in across and self.cut == self.sum.reduced[-1] and along == {0}
         return apart and lanes_at(access, 0, self.sum.width) == self.sum.width
 
-    def _ask(self, access: Access, points: Sequence[Point]) -> None:
+    def _prefetch(self, access: Access, points: Sequence[Point]) -> None:
         indices = [index or Index() for index in points[0].indices]
         indices[self.cut] = indices[self.cut] + self.rows
         last = points[-1].indices[0] or Index()
         count = ((last - indices[0]).number or 0) + points[0].width
-        ask(self.writer, access, indices, 0, count)
+        prefetch_lines(self.writer, access, indices, 0, count)
 
     def write(self) -> None:
         """Write the parallel runs, then the loop that combines them and the ops after the sum."""

@@ -18,10 +18,10 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from stepwell.lowering.linalg_to_loops.blocks import contraction_of, roles_of
 from stepwell.lowering.linalg_to_loops.body import Point
-from stepwell.lowering.linalg_to_loops.fetching import ask, chosen
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.packing import Packing
 from stepwell.lowering.linalg_to_loops.plan import Plan
+from stepwell.lowering.linalg_to_loops.prefetch import prefetch_lines, select
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer, element_of
 
@@ -90,7 +90,7 @@ class Strips(Nest):
             first, last = (points[n].indices[self.column] or Index() for n in (0, -1))
             indices[-1], indices[self.column] = since, first + further
             count = ((last - first).number or 0) + points[0].width
-            ask(self.writer, self.micro.inputs[by_columns], indices, self.column, count)
+            prefetch_lines(self.writer, self.micro.inputs[by_columns], indices, self.column, count)
         return super().known(op, points)
 
     def _block(self, k: int) -> int:
@@ -146,8 +146,8 @@ class Strips(Nest):
         if self.plan.schedule.prefetch:
             extent = self.extents[self.plan.ops.index(self.sum)][self.depth]
             after, zero = start + self.deep, Index()
-            since = chosen(self.writer, after, extent, after, zero)
-            further = chosen(self.writer, after, extent, zero, Index.of(self.columns))
+            since = select(self.writer, after, extent, after, zero)
+            further = select(self.writer, after, extent, zero, Index.of(self.columns))
             self.following = since, further
         if self.packing is not None:
             self.packing.write_few(self.batch, start, count)

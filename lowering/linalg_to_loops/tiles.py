@@ -28,11 +28,11 @@ from stepwell.lowering.linalg_to_loops.dots import (
     without_bias,
 )
 from stepwell.lowering.linalg_to_loops.epilogue import is_long
-from stepwell.lowering.linalg_to_loops.fetching import Fetching
 from stepwell.lowering.linalg_to_loops.floats import in_floats, joined
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.packing import Packing
 from stepwell.lowering.linalg_to_loops.plan import Plan
+from stepwell.lowering.linalg_to_loops.prefetch import PackPrefetch
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer, element_of
 
@@ -92,9 +92,9 @@ class Tiles(Nest):
             self.row_packing = self._pack_rows(row_operand)
             self.product = replace(self.product, body=self.row_packing.rest())
         self.micro = self._micro(row_operand, packed)
-        self.fetching: Fetching | None = None
+        self.prefetching: PackPrefetch | None = None
         if plan.schedule.prefetch and self.packing is not None:
-            self.fetching = Fetching(self.packing, self.deep)
+            self.prefetching = PackPrefetch(self.packing, self.deep)
         self.copying = False
         """Whether the innermost loop packs its operand."""
 
@@ -173,8 +173,8 @@ class Tiles(Nest):
         """Return the operands that a step of the innermost loop packs, and prefetch."""
         if op is not self.micro:
             return {}
-        if self.fetching is not None:
-            self.fetching.step(points[0])
+        if self.prefetching is not None:
+            self.prefetching.step(points[0])
         return self.packing.copied(points) if self.packing is not None and self.copying else {}
 
     # tiles
@@ -270,10 +270,10 @@ class Tiles(Nest):
                 self.writer.load(self.sums, self._place(waiting, n), point.width, "sum")
                 for n, point in enumerate(points)
             ]
-        if self.fetching is not None:
+        if self.prefetching is not None:
             turn = self.writer.divide(self._waiting(at, start), self.rows, arith.DivUIOp)
             extent = self.extents[self.plan.ops.index(self.sum)][self.depth]
-            self.fetching.begin(at.batch, at.j, at.k, extent, turn)
+            self.prefetching.begin(at.batch, at.j, at.k, extent, turn)
         done = self._run_packing(at, start, points, state)
         if at.extent is None:
             self._hand_on(at, start, rows, done, waiting)

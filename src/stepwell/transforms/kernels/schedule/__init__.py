@@ -34,7 +34,7 @@ from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.transforms.kernels.schedule.along import sums_along, vectorise_apart
 from stepwell.transforms.kernels.schedule.block_sizes import lanes_of_columns
-from stepwell.transforms.kernels.schedule.blocking import Contraction, asks_ahead, choose
+from stepwell.transforms.kernels.schedule.blocking import Contraction, choose, wants_prefetch
 from stepwell.transforms.kernels.schedule.groups import Device, write_groups
 from stepwell.transforms.kernels.schedule.locked import write_all_tuned
 from stepwell.transforms.kernels.schedule.panels import panel_columns_of, vectorise_panels
@@ -363,7 +363,7 @@ def _vectorise_shared(
         loops.lanes = Lanes(axis, width, many)
     if contraction and tiled:
         _tile(function, contraction, nesting, width, machine)
-        nesting.prefetch = nesting.tile != (1, 1) and asks_ahead(contraction, shared, l2)
+        nesting.prefetch = nesting.tile != (1, 1) and wants_prefetch(contraction, shared, l2)
     elif window and tiled:
         nesting.tile = window_tile(window, shared, width, machine)
         nesting.unroll = written_out(window, shared, nesting.tile)

@@ -232,7 +232,7 @@ def _in_words(
     return Contraction(width, tile, sizes, pack_rows=True, dots=True, unsigned_rows=biased)
 
 
-def asks_ahead(found: Loops, shared: int, l2: int) -> bool:
+def wants_prefetch(found: Loops, shared: int, l2: int) -> bool:
     """Whether tiles wait for distant rows of an operand beyond the L2 cache."""
     op = found.op
     if not isinstance(op, linalg.GenericOp) or len(found.parallel) != shared + 1 or not l2:

@@ -25,18 +25,18 @@ from stepwell.lowering.linalg_to_loops.packing import Packing, bytes_of
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
 
-LINE = 64
+LINE_BYTES = 64
 """Bytes of a cache line."""
-AHEAD = 32
+PREFETCH_DISTANCE = 32
 """Prefetch distance in steps of the innermost loop."""
 
 
-class Fetching:
+class PackPrefetch:
     """Prefetches the part of one operand of a block that is packed next."""
 
     def __init__(self, packing: Packing, deep: int) -> None:
         self.packing, self.deep = packing, deep
-        self.each = max(LINE // bytes_of(element_of(packing.source.buffer)), 1)
+        self.each = max(LINE_BYTES // bytes_of(element_of(packing.source.buffer)), 1)
         """Elements of a line."""
 
     def begin(self, batch: list[Index], j: Index, k: Index, extent: Index, turn: Index) -> None:
@@ -48,9 +48,9 @@ class Fetching:
         zero, end = Index(), self.packing.nest.extents[0][self.packing.column]
         j_next, k_next = j + self.packing.columns, k + self.deep
         self.batch, self.turn = batch, turn
-        turned = chosen(writer, j_next, end, j_next, zero)
-        self.j = chosen(writer, k_next, extent, j, turned)
-        self.k = chosen(writer, k_next, extent, k_next, zero)
+        turned = select(writer, j_next, end, j_next, zero)
+        self.j = select(writer, k_next, extent, j, turned)
+        self.k = select(writer, k_next, extent, k_next, zero)
 
     def step(self, point: Point) -> None:
         """Prefetch one line in the step of the innermost loop at ``point``."""
@@ -74,7 +74,7 @@ class Fetching:
         writer.insert(kernel.PrefetchOp(packing.source.buffer, at))
 
 
-class Ahead(Nest):
+class PrefetchNest(Nest):
     """Writes the loops of a plan that prefetches the later reads of its tiles."""
 
     def known(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
@@ -83,7 +83,7 @@ class Ahead(Nest):
             for k, access in enumerate(op.inputs):
                 used = op.body is not None and op.body.args[k].first_use is not None
                 if used and self._lies_in_rows(op, access):
-                    self._ask(op, access, points)
+                    self._prefetch(op, access, points)
         return super().known(op, points)
 
     def _lies_in_rows(self, op: Structured, access: Access) -> bool:
@@ -96,31 +96,33 @@ class Ahead(Nest):
         apart = depth in steps and depth not in along and column - 1 not in steps | along
         return apart and lanes_at(access, column, op.width) == op.width
 
-    def _ask(self, op: Structured, access: Access, points: Sequence[Point]) -> None:
+    def _prefetch(self, op: Structured, access: Access, points: Sequence[Point]) -> None:
         writer, column, depth = self.writer, self.plan.axis, op.reduced[-1]
         indices = [index or Index() for index in points[0].indices]
-        j, k = indices[column], indices[depth] + AHEAD
+        j, k = indices[column], indices[depth] + PREFETCH_DISTANCE
         extent = self.extents[self.plan.ops.index(op)][depth]
         width = self.plan.schedule.tile[1] * op.width
-        j, k = chosen(writer, k, extent, j, j + width), chosen(writer, k, extent, k, k - extent)
+        j, k = select(writer, k, extent, j, j + width), select(writer, k, extent, k, k - extent)
         offsets = [(p.indices[column] or Index()) - indices[column] for p in points]
         count = max(offset.number or 0 for offset in offsets) + op.width
         indices[column], indices[depth] = j, k
-        ask(writer, access, indices, column, count)
+        prefetch_lines(writer, access, indices, column, count)
         indices[column] = j + (count - 1)  # a row may begin in the middle of a line
-        ask(writer, access, indices, column, 1)
+        prefetch_lines(writer, access, indices, column, 1)
 
 
-def ask(writer: Writer, access: Access, indices: Sequence[Index], column: int, count: int) -> None:
+def prefetch_lines(
+    writer: Writer, access: Access, indices: Sequence[Index], column: int, count: int
+) -> None:
     """Prefetch the lines of ``count`` elements of a row from ``indices`` on."""
-    each = max(LINE // bytes_of(element_of(access.buffer)), 1)
+    each = max(LINE_BYTES // bytes_of(element_of(access.buffer)), 1)
     for offset in range(0, count, each):
         place = [*indices[:column], indices[column] + offset, *indices[column + 1 :]]
         at = [writer.value(writer.affine(e, place)) for e in access.exprs]
         writer.insert(kernel.PrefetchOp(access.buffer, at))
 
 
-def chosen(writer: Writer, a: Index, b: Index, then: Index, other: Index) -> Index:
+def select(writer: Writer, a: Index, b: Index, then: Index, other: Index) -> Index:
     """Return ``then`` where ``a`` is below ``b``, else ``other``."""
     if (number := (b - a).number) is not None:
         return then if number > 0 else other
