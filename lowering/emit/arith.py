@@ -28,7 +28,7 @@ from stepwell.transforms.passes import fail
 
 @emit(arith.ConstantOp)
 def _constant(w: Writer, op: arith.ConstantOp) -> None:
-    """A constant is written at its uses, so that an outlined loop need not capture it."""
+    """Write a constant at its uses, so that an outlined loop need not capture it."""
     kind = w.kind(op.result)
     match op.value:
         case IntegerAttr(value=value) | FloatAttr(value=value):
@@ -84,7 +84,7 @@ def _is_only_added(op: Operation) -> bool:
 
 @emit(arith.NegfOp)
 def _negf(w: Writer, op: arith.NegfOp) -> None:
-    """A narrow float's sign is its highest bit."""
+    """Negate; a narrow float's sign is its highest bit."""
     kind = w.kind(op.result)
     x = w[op.operand]
     if kind.element in NARROW:
@@ -276,7 +276,7 @@ def _compared(s: Spelling, kind: Kind, x: str, sign: str, y: str, signed: bool) 
 
 @emit(arith.SelectOp)
 def _select(w: Writer, op: arith.SelectOp) -> None:
-    """A scalar condition may select whole vectors."""
+    """Select; a scalar condition may select whole vectors."""
     kind = w.kind(op.lhs)
     x, y = w[op.lhs], as_mask(w, op.rhs, kind) if kind.is_mask else w[op.rhs]
     if w.kind(op.cond).lanes:
@@ -287,7 +287,7 @@ def _select(w: Writer, op: arith.SelectOp) -> None:
 
 @emit(arith.AddUIExtendedOp)
 def _add_extended(w: Writer, op: arith.AddUIExtendedOp) -> None:
-    """The sum has overflowed if it is less than an operand."""
+    """Add; the sum has overflowed if it is less than an operand."""
     kind = w.kind(op.sum)
     w.bind(op.sum, w.fresh(op.sum.name_hint, w.spelling.type(kind)))
     total = wrapping(w.spelling, kind, w[op.lhs], "+", w[op.rhs])

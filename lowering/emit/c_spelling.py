@@ -142,7 +142,7 @@ class CSpelling(Spelling):
         return f"{self.helper(f'sw_pinned_{kind}', kind, [(kind, 'x')], rows)}({x})"
 
     def noting(self) -> tuple[str, Sequence[str]]:
-        """The first thread to fail records its guard, by a compare-and-swap."""
+        """Record the guard of the first thread to fail, by a compare-and-swap."""
         head = "__attribute__((cold, noinline, unused)) static void sw_fault(struct sw_fault"
         swap = "__atomic_compare_exchange_n(&fault->number, &none, number, 0, "
         swap += "__ATOMIC_RELAXED, __ATOMIC_RELAXED)"

@@ -104,7 +104,7 @@ class OpenCLWriter(FunctionWriter):
         return name, ""
 
     def strides_of(self, value: SSAValue, strides: tuple[str, ...]) -> tuple[str, ...]:
-        """A private buffer has no room for the other work-items, so their axis has stride 0."""
+        """Drop the stride of the work-items: a private buffer has no room for the others."""
         return ("0", *strides[1:]) if _space(value) == "lanes" else strides
 
 

@@ -405,7 +405,7 @@ def _for(h: Host, op: scf.ForOp) -> None:
 
 
 def _concurrent(h: Host, op: kernel.ConcurrentOp) -> None:
-    """One branch after the other: a device runs one launch at a time."""
+    """Run one branch after the other: a device runs one launch at a time."""
     for branch in op.branches:
         h.block(branch.block)
 

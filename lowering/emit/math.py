@@ -113,7 +113,7 @@ def _copysign(w: Writer, op: math.CopySignOp) -> None:
 
 @emit(math.AbsIOp)
 def _absi(w: Writer, op: math.AbsIOp) -> None:
-    """The smallest integer is its own absolute value, as its negation wraps."""
+    """Return the absolute value; the smallest integer is its own, as its negation wraps."""
     kind, s = w.kind(op.result).signed, w.spelling
     twin = kind.unsigned
     zero = s.small(kind, "0")

@@ -56,7 +56,7 @@ def _prefetch(w: Writer, op: kernel.PrefetchOp) -> None:
 
 @emit(memref.AllocaOp, memref.AllocOp)
 def _allocate(w: Writer, op: Any) -> None:
-    """A buffer of static size is a local array of the current block."""
+    """Declare a buffer of static size as a local array of the current block."""
     type = op.memref.type
     element = w.element(op, type)
     sizes, strides = w.shaped(op, type, (w[n] for n in op.dynamic_sizes))
@@ -209,7 +209,7 @@ def _bytes_view(w: Writer, op: memref.ViewOp) -> None:
 
 @emit(memref.ExpandShapeOp)
 def _expand_shape(w: Writer, op: memref.ExpandShapeOp) -> None:
-    """Each group of new axes is row-major within its old one."""
+    """Compute strides: each group of new axes is row-major within its old one."""
     source = w.buffer(op.src)
     sizes = _mixed(w, op.static_output_shape, op.output_shape)
     check_expanded(w, op, source, sizes)
@@ -228,7 +228,7 @@ def _expand_shape(w: Writer, op: memref.ExpandShapeOp) -> None:
 
 @emit(memref.CollapseShapeOp)
 def _collapse_shape(w: Writer, op: memref.CollapseShapeOp) -> None:
-    """A collapsed axis has the stride of the last of its axes that is longer than 1."""
+    """Use the stride of the last of the collapsed axes that is longer than 1."""
     source = w.buffer(op.src)
     check_collapsed(w, op, source)
     sizes: list[str] = []

@@ -148,7 +148,7 @@ class OpenCLSpelling(Spelling):
         return f"{self.helper(f'sw_pinned_{kind}', kind, [(kind, 'x')], rows)}({x})"
 
     def noting(self) -> tuple[str, Sequence[str]]:
-        """The first work-item to fail records its guard."""
+        """Record the guard of the first work-item to fail."""
         swap = "atomic_cmpxchg((volatile __global int *)&fault->number, 0, number)"
         return "void sw_fault(__global struct sw_fault", (f"if ({swap}) return;",)
 

@@ -93,7 +93,7 @@ def alias(w: Writer, value: SSAValue, other: SSAValue) -> None:
 
 @emit(scf.ForOp)
 def _for(w: Writer, op: scf.ForOp) -> None:
-    """Carried values are variables, which hold the loop's results at its end."""
+    """Declare variables for carried values, which hold the loop's results at its end."""
     index, *carried = op.body.block.args
     check_loop(w, op, w[op.lb], w[op.ub], w[op.step])
     for result, argument, start in zip(op.res, carried, op.iter_args, strict=True):

@@ -29,7 +29,7 @@ def _address(w: Writer, op: Any) -> str:
 
 @emit(vector.LoadOp)
 def _load(w: Writer, op: vector.LoadOp) -> None:
-    """Booleans are bytes in memory."""
+    """Load a vector; booleans are bytes in memory."""
     kind, s = w.kind(op.result), w.spelling
     check_element(w, op, op.base, op.indices, kind.lanes)
     if kind.is_mask:
@@ -123,7 +123,7 @@ def _insert(w: Writer, op: vector.InsertOp) -> None:
 
 @emit(vector.ShuffleOp)
 def _shuffle(w: Writer, op: vector.ShuffleOp) -> None:
-    """A lane numbered -1 is undefined."""
+    """Shuffle; a lane numbered -1 is undefined."""
     x, kind = w.kind(op.v1), w.kind(op.result)
     kind = kind.of(x.element)
     lanes = [max(n, 0) for n in op.mask.get_values()]
@@ -132,7 +132,7 @@ def _shuffle(w: Writer, op: vector.ShuffleOp) -> None:
 
 @emit(kernel.LookupOp)
 def _lookup(w: Writer, op: kernel.LookupOp) -> None:
-    """A shuffle by dynamic indices; lane by lane if the language has none."""
+    """Shuffle by dynamic indices; lane by lane if the language has no such shuffle."""
     kind, table, which, s = w.kind(op.result), w.kind(op.table), w.kind(op.indices), w.spelling
     kind = kind.of(table.element)
     last = table.lanes - 1

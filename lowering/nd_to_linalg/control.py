@@ -136,7 +136,7 @@ def _call(lowering: Lowering, op: CallOp, operands: Operands) -> Operands:
 
 @lower(CheckOp)
 def _check(lowering: Lowering, op: CheckOp, operands: Operands) -> Operands:
-    """The check stays on the host, at its position."""
+    """Keep the check on the host, at its position."""
     condition, *values = operands
     holds = lowering.insert(tensor.ExtractOp(condition, [], I1)).result
     numbers = [lowering.insert(tensor.ExtractOp(v, [], i64)).result for v in values]

@@ -3,7 +3,7 @@
 This is attention: ``softmax(q @ k) @ v``. The three share the loops over rows, and a row of the
 first result is scratch of the kernel: it is never stored to memory. `schedule` runs such a kernel
 over one band of rows at a time, with a register tile for each contraction. The operand of the first
-that varies with the columns is packed into slivers beforehand (see `pack-operands`).
+that varies with the columns is packed into panels beforehand (see `pack-operands`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from stepwell.lowering.outline_kernels.clusters import Cluster, merged_loops, re
 ROW = 32 << 10
 """The most bytes in a row of the first contraction's result."""
 COLUMNS = 64
-"""The number of columns in a sliver: a multiple of the vector length of every machine."""
+"""The number of columns in a panel: a multiple of the vector length of every machine."""
 FEW = 8
 """The number of rows below which packing the columns' operand does not pay; it does not either
 where the first contraction's result is no larger than that operand."""
@@ -161,9 +161,9 @@ def _bytes(kind: Attribute) -> int:
 
 
 def in_order(band: Band) -> tuple[linalg.GenericOp, list[int]]:
-    """Copy the operand of the columns into contiguous slivers.
+    """Copy the operand of the columns into contiguous panels.
 
-    Return the copy, and those of its loops that count the batches and the slivers.
+    Return the copy, and those of its loops that count the batches and the panels.
     """
     op, operand = band.scores, band.operand
     index, value = indices(op)[operand], op.inputs[operand]
@@ -187,7 +187,7 @@ def in_order(band: Band) -> tuple[linalg.GenericOp, list[int]]:
     block = Block(arg_types=[kind, kind])
     block.add_op(linalg.YieldOp(block.args[0]))
     source: Index = tuple(AffineDimExpr(order.index(d)) for d in loops)
-    maps = array_of_maps(len(order), [source, _slivers(range(len(order)), len(batch))])
+    maps = array_of_maps(len(order), [source, _panel_index(range(len(order)), len(batch))])
     copy = linalg.GenericOp(
         [value], [into], Region(block), maps, [PARALLEL] * len(order), [into.type]
     )
@@ -197,13 +197,13 @@ def in_order(band: Band) -> tuple[linalg.GenericOp, list[int]]:
         locate(new, op.location)
         op.parent.insert_op_before(new, op)
     where: list[Index] = list(indices(op))
-    where[operand] = _slivers(order, len(batch))
+    where[operand] = _panel_index(order, len(batch))
     op.operands[operand] = copy.results[0]
     op.properties["indexing_maps"] = array_of_maps(len(op.iterator_types), where)
     return copy, list(range(len(batch) + 1))
 
 
-def _slivers(loops: Sequence[int], column: int) -> Index:
+def _panel_index(loops: Sequence[int], column: int) -> Index:
     """Return the packed index of an element whose column is loop number ``column`` of ``loops``."""
     exprs: list[AffineExpr] = [AffineDimExpr(d) for d in loops]
     number = exprs[column]

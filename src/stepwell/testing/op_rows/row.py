@@ -44,8 +44,8 @@ class Row:
     results: str | tuple[str, ...]
     dtypes: Sequence[str] = FLOATS
     sizes: Sequence[Shape] = ((),)
-    """For each run the size of every distinct `?`, in the order of axes: `?` number k of each
-    argument is the k-th of them."""
+    """The dynamic sizes of each run: the k-th is that of `?` number k of every argument, counted
+    in the order of axes."""
     values: Values | Mapping[str, Values] = anything
     """How arguments are drawn: one function for all, or by name."""
     ulps: float = 0

@@ -33,13 +33,13 @@ def _jumps(dtype: str) -> Callable[[Sequence[Known], Sequence[Any], How], Told]:
 
 
 def _chosen(ks: Sequence[Known], ys: Sequence[Any], how: How) -> Told:
-    """A selection by the first operand among the others."""
+    """Bound the error of a selection by the first operand among the others."""
     error = np.inf if steps(ks[:1]) else linear(ks[1:], ys[0], ks[1].dtype)
     return [(ks[1].dtype, error)]
 
 
 def _indexed(ks: Sequence[Known], ys: Sequence[Any], how: How) -> Told:
-    """Elements of the float operand that integer operands index."""
+    """Bound the error of elements that integer operands index."""
     data = [k for k in ks if k.dtype == ks[0].dtype]
     exact = steps([k for k in ks if k.dtype != ks[0].dtype])
     return [(ks[0].dtype, exact or linear(data, y, ks[0].dtype)) for y in ys]
@@ -54,7 +54,7 @@ def _product(ks: Sequence[Known], ys: Sequence[Any], how: How) -> Told:
 
 
 def _smooth(slope: float) -> Callable[[Sequence[Known], Sequence[Any], How], Told]:
-    """A rounding function with at most ``slope`` times the error of its operand."""
+    """Bound the error of a rounding function: ``slope`` times that of its operand, and its own."""
 
     def known(ks: Sequence[Known], ys: Sequence[Any], how: How) -> Told:
         off = slope * sum(k.error for k in ks if k.floats)
@@ -79,7 +79,7 @@ def _same(ks: Sequence[Known], ys: Sequence[Any], how: How) -> Told:
 
 
 def _contracted(apply: Apply) -> Callable[[Sequence[Known], Sequence[Any], How], Told]:
-    """A sum of ``depth`` products."""
+    """Bound the error of a sum of ``depth`` products."""
 
     def known(ks: Sequence[Known], ys: Sequence[Any], how: How) -> Told:
         a, b = ks[0], ks[1]

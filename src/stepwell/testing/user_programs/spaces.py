@@ -27,7 +27,7 @@ class Traced:
         return getattr(x.at[at], how)(values)
 
     def take(self, x: Any, at: Any) -> Any:
-        """Index."""
+        """Return the elements at an index."""
         return x[at]
 
     def softmax(self, x: Any, axis: int) -> Any:
@@ -47,7 +47,7 @@ class Traced:
         return nn.batch_norm(x, *scale)
 
     def conv(self, x: Any, w: Any, **how: Any) -> Any:
-        """Convolve."""
+        """Return the convolution."""
         return nn.conv(x, w, **how)
 
     def max_pool(self, x: Any, window: int, stride: int) -> Any:
@@ -93,7 +93,7 @@ class Plain:
         return y
 
     def take(self, x: Any, at: Any) -> Any:
-        """Index."""
+        """Return the elements at an index."""
         return x[at]
 
     def softmax(self, x: Any, axis: int) -> Any:
@@ -116,7 +116,7 @@ class Plain:
         return (x - mean) / np.sqrt(var + 1e-5) * factor + shift
 
     def conv(self, x: Any, w: Any, stride: int = 1, padding: int = 0, groups: int = 1) -> Any:
-        """Convolve."""
+        """Return the convolution."""
         around = [(0, 0), (0, 0), *[(padding, padding)] * (x.ndim - 2)]
         x = np.pad(x, around)
         windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], (2, 3))

@@ -1,1 +1,1 @@
-"""Rewrites of kernels and hosts on buffers: memory, and launches side by side."""
+"""Rewrites of kernels and host code on buffers: memory planning, concurrent launches."""

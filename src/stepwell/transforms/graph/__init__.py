@@ -1,1 +1,1 @@
-"""Rewrites of graphs, whose ops are of `nd`."""
+"""Rewrites of graphs of `nd` ops."""

@@ -29,7 +29,6 @@ class ExpandTransformations(Pass):
     Then also the ops that customize differentiation: nd.custom_vjp, nd.custom_jvp, nd.checkpoint
     and nd.stop_gradient.
 
-
     Before:
         %y, %d_x = nd.vjp (%v = %x) cotangents(%g : tensor<f32>) {wrt = [0], of = [0]}
             : (tensor<f32>) -> (tensor<f32>, tensor<f32>) {

@@ -1,1 +1,1 @@
-"""Rewrites of structured ops on tensors: what is fused, how arrays are laid out."""
+"""Rewrites of structured ops on tensors: fusion, layouts, scalar loops, Winograd convolutions."""

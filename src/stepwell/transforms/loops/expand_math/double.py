@@ -75,7 +75,7 @@ COS = (
 
 @expansion_f64(math.ErfOp)
 def erf(x: Lanes) -> Lanes:
-    """A polynomial up to 0.9, ``1 - quotient * exp(-x**2)`` above, 1 from 6 on."""
+    """Return a polynomial up to 0.9, ``1 - quotient * exp(-x**2)`` above, 1 from 6 on."""
     size = x.magnitude()
     squared = x * x
     small = fma(size, polynomial(squared, ERF), size)
@@ -117,7 +117,7 @@ def _log_from(e: Lanes, f: Lanes) -> Lanes:
 
 @expansion_f64(math.LogOp)
 def log(x: Lanes) -> Lanes:
-    """The natural logarithm."""
+    """Return the natural logarithm."""
     e, m = normal(x)
     return at_the_ends(x, _log_from(e, m - 1.0))
 
@@ -158,7 +158,7 @@ def log2(x: Lanes) -> Lanes:
 
 @expansion_f64(math.Log10Op)
 def log10(x: Lanes) -> Lanes:
-    """The logarithm to base ten."""
+    """Return the logarithm to base ten."""
     return _log_to(x, BASE_TEN)
 
 

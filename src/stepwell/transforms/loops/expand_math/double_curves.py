@@ -40,7 +40,7 @@ ATAN = (
 
 @expansion_f64(math.TanOp)
 def tan(x: Lanes) -> Lanes:
-    """``tan(r)``, in odd quadrants ``-1 / tan(r)``."""
+    """Return ``tan(r)``, in odd quadrants ``-1 / tan(r)``."""
 
     def fast() -> Lanes:
         n, r, lost = turned(x)
@@ -78,7 +78,7 @@ def asin(x: Lanes) -> Lanes:
 
 @expansion_f64(math.AcosOp)
 def acos(x: Lanes) -> Lanes:
-    """``pi/2 - asin(x)``, above 1/2 ``2 * asin(s)``; below 0 ``pi - acos(-x)``."""
+    """Return ``pi/2 - asin(x)``, above 1/2 ``2 * asin(s)``; below 0 ``pi - acos(-x)``."""
     steep, s, c, p = _asin_parts(x.magnitude())
     flat = (HALF_PI[0] - s) + fma(-c, p, HALF_PI[1])
     t = steep.choose(fma(c, p, s) * 2.0, flat)

@@ -47,7 +47,7 @@ def _half_exp(x: Lanes) -> Lanes:
 
 @expansion_f64(math.SinhOp)
 def sinh(x: Lanes) -> Lanes:
-    """A polynomial up to 1, half the difference of exponentials above."""
+    """Return a polynomial up to 1, half the difference of exponentials above."""
     size = x.magnitude()
     squared = x * x
     small = fma(size * squared, polynomial(squared, SINH), size)
@@ -57,7 +57,7 @@ def sinh(x: Lanes) -> Lanes:
 
 @expansion_f64(math.CoshOp)
 def cosh(x: Lanes) -> Lanes:
-    """Half the sum of exponentials."""
+    """Return half the sum of exponentials."""
     half = _half_exp(x.magnitude())
     return half + 0.25 / half
 
@@ -104,7 +104,7 @@ def _log2(x: Lanes) -> tuple[Lanes, Lanes]:
 
 @expansion_f64(math.PowFOp)
 def pow(x: Lanes, y: Lanes) -> Lanes:
-    """``2**(y * log2(x))`` with a double-double logarithm; signs and limits as those of C's pow."""
+    """Return ``2**(y * log2(x))`` with a double-double logarithm; special cases as C's pow."""
     size = x.magnitude()
     high, low = _log2(size)
     p = y * high

@@ -123,7 +123,7 @@ def clamped(x: Lanes, low: float, high: float) -> Lanes:
 
 
 def reduced(x: Lanes) -> tuple[Lanes, Lanes]:
-    """Return ``n`` and ``r`` with ``x = n * ln(2) + r``, for ``abs(x)`` up to some hundreds."""
+    """Return ``n`` and ``r`` with ``x = n * ln(2) + r``, for ``abs(x)`` up to a few hundreds."""
     fit = _fit(x)
     n = nearest(x, fit.log2_e)
     r = fma(n, -fit.ln2[0], x)
@@ -211,7 +211,7 @@ def exp2_of_fraction(r: Lanes) -> Lanes:
 @expansion(math.ExpM1Op)
 @expansion_f64(math.ExpM1Op)
 def expm1(x: Lanes) -> Lanes:
-    """``2**n * (exp(r) - 1) + (2**n - 1)``, at half the scale so that the largest is finite."""
+    """Return ``2**n * (exp(r) - 1) + (2**n - 1)``, at half the scale to avoid overflow."""
     fit = _fit(x)
     n, r = reduced(clamped(x, fit.least_less_one, fit.most))
     small = fma(r * r, polynomial(r, fit.expm1), r)
@@ -229,7 +229,7 @@ def half_exp(x: Lanes) -> Lanes:
 @expansion(math.TanhOp)
 @expansion_f64(math.TanhOp)
 def tanh(x: Lanes) -> Lanes:
-    """A polynomial up to 0.625, ``1 - 2 / (exp(2 * x) + 1)`` above."""
+    """Return a polynomial up to 0.625, ``1 - 2 / (exp(2 * x) + 1)`` above."""
     fit = _fit(x)
     size = x.magnitude()
     squared = x * x
@@ -240,7 +240,7 @@ def tanh(x: Lanes) -> Lanes:
 
 @expansion(math.SinhOp)
 def sinh(x: Lanes) -> Lanes:
-    """A polynomial up to 1, half the difference of exponentials above."""
+    """Return a polynomial up to 1, half the difference of exponentials above."""
     size = x.magnitude()
     squared = x * x
     small = fma(size * squared, polynomial(squared, SINH), size)
@@ -250,6 +250,6 @@ def sinh(x: Lanes) -> Lanes:
 
 @expansion(math.CoshOp)
 def cosh(x: Lanes) -> Lanes:
-    """Half the sum of exponentials."""
+    """Return half the sum of exponentials."""
     half = half_exp(x.magnitude())
     return half + 0.25 / half

@@ -84,7 +84,7 @@ def _log_of_sum(x: Lanes, rise: Lanes) -> Lanes:
 @expansion(math.AsinhOp)
 @expansion_f64(math.AsinhOp)
 def asinh(x: Lanes) -> Lanes:
-    """``log1p(x + x**2 / (1 + root(1 + x**2)))`` above 0.5."""
+    """Return ``log1p(x + x**2 / (1 + root(1 + x**2)))`` above 0.5."""
     size = x.magnitude()
     squared = x * x
     small = fma(size * squared, polynomial(squared, _fit(x).asinh), size)
@@ -95,7 +95,7 @@ def asinh(x: Lanes) -> Lanes:
 @expansion(math.AcoshOp)
 @expansion_f64(math.AcoshOp)
 def acosh(x: Lanes) -> Lanes:
-    """With ``t = x - 1``: ``log1p(t + root(2 * t + t**2))`` from 0.5 on, NaN below 0."""
+    """Return ``log1p(t + root(2 * t + t**2))`` with ``t = x - 1``, from 0.5 on."""
     t = x - 1.0
     near = t < 0.5
     twice = t + t
@@ -107,7 +107,7 @@ def acosh(x: Lanes) -> Lanes:
 @expansion(math.AtanhOp)
 @expansion_f64(math.AtanhOp)
 def atanh(x: Lanes) -> Lanes:
-    """Half of ``log1p(2 * x / (1 - x))`` from 0.5 on; NaN above 1."""
+    """Return half of ``log1p(2 * x / (1 - x))`` from 0.5 on; NaN above 1."""
     size = x.magnitude()
     squared = x * x
     small = fma(size * squared, polynomial(squared, _fit(x).atanh), size)

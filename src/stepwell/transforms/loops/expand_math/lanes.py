@@ -273,12 +273,12 @@ def fma(a: Lanes, b: Operand, c: Operand) -> Lanes:
 
 
 def maximum(a: Lanes, b: Operand) -> Lanes:
-    """Return the greater; NaN where ``a`` is."""
+    """Return the maximum; NaN if ``a`` is."""
     return Lanes(a.body.insert(arith.MaximumfOp(a.value, a.other(b).value)), a.body)
 
 
 def minimum(a: Lanes, b: Operand) -> Lanes:
-    """Return the lesser; NaN where ``a`` is."""
+    """Return the minimum; NaN if ``a`` is."""
     return Lanes(a.body.insert(arith.MinimumfOp(a.value, a.other(b).value)), a.body)
 
 

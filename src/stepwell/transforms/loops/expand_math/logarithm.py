@@ -113,7 +113,7 @@ def _log(base: Base, x: Lanes) -> Lanes:
 
 @expansion(math.LogOp)
 def log(x: Lanes) -> Lanes:
-    """The natural logarithm."""
+    """Return the natural logarithm."""
     return _log(E, x)
 
 
@@ -125,7 +125,7 @@ def log2(x: Lanes) -> Lanes:
 
 @expansion(math.Log10Op)
 def log10(x: Lanes) -> Lanes:
-    """The logarithm to base ten."""
+    """Return the logarithm to base ten."""
     return _log(TEN, x)
 
 
@@ -172,7 +172,7 @@ def log2_in_two(x: Lanes) -> tuple[Lanes, Lanes]:
 
 @expansion(math.PowFOp)
 def powf(x: Lanes, y: Lanes) -> Lanes:
-    """``2**(y * log2(x))`` with a logarithm in two parts; signs and limits as those of C's pow."""
+    """Return ``2**(y * log2(x))`` with a logarithm in two parts; special cases as C's pow."""
     size = x.magnitude()
     high, low = log2_in_two(size)
     p = y * high

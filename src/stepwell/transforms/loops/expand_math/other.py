@@ -40,7 +40,7 @@ THIRD = (
 
 @expansion(math.ErfOp)
 def erf(x: Lanes) -> Lanes:
-    """A polynomial up to 0.9, ``1 - exp(-polynomial)`` above, 1 from 4 on."""
+    """Return a polynomial up to 0.9, ``1 - exp(-polynomial)`` above, 1 from 4 on."""
     size = x.magnitude()
     squared = x * x
     small = fma(size, polynomial(squared, ERF), size)
@@ -50,9 +50,9 @@ def erf(x: Lanes) -> Lanes:
 
 @expansion(ErfcOp)
 def erfc(x: Lanes) -> Lanes:
-    """``1 - erf(x)`` up to 0.45, ``exp(-x**2)`` times a quotient above; 2 less that below -0.45.
+    """Return ``1 - erf(x)`` up to 0.45, ``exp(-x**2)`` times a quotient above.
 
-    The square, the polynomial and the quotient carry their rounding errors as second parts.
+    Below -0.45 it is ``2 - erfc(-x)``. Square, polynomial and quotient have two parts each.
     """
     size = x.magnitude()
     small = fma(-x, polynomial(x * x, ERF), 1.0 - x)

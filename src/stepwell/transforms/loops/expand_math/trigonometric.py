@@ -111,7 +111,7 @@ def cos(x: Lanes) -> Lanes:
 
 @expansion(math.TanOp)
 def tan(x: Lanes) -> Lanes:
-    """``tan(r)``, in odd quadrants ``-1 / tan(r)``."""
+    """Return ``tan(r)``, in odd quadrants ``-1 / tan(r)``."""
 
     def fast() -> Lanes:
         n, r, lost = reduced_with_rest(x)
@@ -149,7 +149,7 @@ def asin(x: Lanes) -> Lanes:
 
 @expansion(math.AcosOp)
 def acos(x: Lanes) -> Lanes:
-    """``pi/2 - asin(x)``, above 1/2 ``2 * asin(s)``; below 0 ``pi - acos(-x)``."""
+    """Return ``pi/2 - asin(x)``, above 1/2 ``2 * asin(s)``; below 0 ``pi - acos(-x)``."""
     steep, s, curved = _asin_parts(x.magnitude())
     flat = (HALF_PI[0] - s) - (curved - HALF_PI[1])
     t = steep.choose((s + curved) * 2.0, flat)

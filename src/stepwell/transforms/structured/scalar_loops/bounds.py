@@ -270,7 +270,7 @@ def _mask(op: Any, each: Sequence[Range]) -> Range | None:
 
 
 def _choice(op: Any, each: Sequence[Range]) -> Range:
-    """The union of both operands; for `x + n if x < 0 else x` each is refined by the condition."""
+    """Unite both operands' ranges; in `x + n if x < 0 else x` the condition refines each."""
     (a, b), (c, d) = each[1:]
     test, sum = op.cond.owner, op.lhs.owner
     counts_back = (

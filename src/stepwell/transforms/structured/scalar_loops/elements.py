@@ -144,7 +144,7 @@ def _reshape(t: Translation, op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) 
 
 
 def _empty(t: Translation, op: tensor.EmptyOp) -> None:
-    """Any element may be 0: none is read before it is written."""
+    """Return 0 for any element: none is read before it is written."""
     zero = t.code.zero(tensor_type(op.tensor).element_type)
     if is_number(op.tensor):
         t.bind(op.tensor, zero)
@@ -167,7 +167,7 @@ def _constant(t: Translation, op: arith.ConstantOp) -> None:
 
 
 def _dim(t: Translation, op: tensor.DimOp) -> None:
-    """The size of a carried array is that of its initial value."""
+    """Return the size of a carried array from its initial value."""
     axis = constant(op.index)
     if axis is None:
         refuse(op, "the size along an axis is asked for that only the run knows")
