@@ -26,16 +26,16 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute
 
 from stepwell.dialects import kernel
-from stepwell.lowering.bufferize.chains import straighten
+from stepwell.lowering.bufferize.chains import linearize
 from stepwell.lowering.bufferize.checking import Assumptions, check_buffers
 from stepwell.lowering.bufferize.comparing import compare_runs
 from stepwell.lowering.bufferize.constants import Constants
-from stepwell.lowering.bufferize.early import fill_early
-from stepwell.lowering.bufferize.edges import keep_edges
-from stepwell.lowering.bufferize.host import on_buffers
+from stepwell.lowering.bufferize.fills import fill_early
+from stepwell.lowering.bufferize.halos import keep_halos
+from stepwell.lowering.bufferize.host import host_on_buffers
 from stepwell.lowering.bufferize.kernel_summary import KernelSummary, summarize
-from stepwell.lowering.bufferize.kernels import buffered
-from stepwell.lowering.bufferize.returns import keep_old, wanted_in_place
+from stepwell.lowering.bufferize.kernels import kernel_on_buffers
+from stepwell.lowering.bufferize.returns import copy_old_values, wanted_in_place
 from stepwell.lowering.bufferize.views import Steps, buffer_of
 from stepwell.transforms.passes import Pass, fail
 from stepwell.transforms.verifying import checks_all, checks_buffers
@@ -58,8 +58,8 @@ class Bufferize(Pass):
         """Rewrite the module."""
         for function in op.ops:
             if isinstance(function, func.FuncOp) and function.body.blocks:
-                keep_old(function)
-                keep_edges(op, function.body.block)
+                copy_old_values(function)
+                keep_halos(op, function.body.block)
         before = op.clone() if checks_all() else None
         constants = Constants(op)
         kernels = Kernels(op, constants)
@@ -83,7 +83,7 @@ def _function(function: func.FuncOp, kernels: Kernels, constants: Constants) -> 
     fill_early(function.body.block)
     block = function.parent_block()
     assert block is not None
-    new = on_buffers(function, kernels.summary, kernels.variant, constants)
+    new = host_on_buffers(function, kernels.summary, kernels.variant, constants)
     if checks_buffers():
         check_buffers(
             function, new[0], Assumptions(kernels.called, kernels.named, constants.elements)
@@ -119,7 +119,7 @@ class Kernels:
             if function is None:
                 assert launch is not None
                 fail(launch, f"no kernel @{name} on tensors in the module")
-            straighten(function)
+            linearize(function)
             known = self._summaries[name] = summarize(function, self._wanted.get(name, ()))
         return known
 
@@ -154,7 +154,7 @@ class Kernels:
         made = self._new[old]
         if (known := made.get(key := tuple(types))) is None:
             name = old if key == _plain(summary) else self.constants.fresh(f"{old}_view")
-            known = made[key] = buffered(summary, name, types, self.constants, rows)
+            known = made[key] = kernel_on_buffers(summary, name, types, self.constants, rows)
         return known.sym_name.data
 
     def finish(self) -> None:

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 
-def maker(value: SSAValue) -> Operation:
+def definition(value: SSAValue) -> Operation:
     """Return the op that defines ``value``, or the parent op of the block it is an argument of."""
     owner = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
     assert owner is not None

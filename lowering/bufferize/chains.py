@@ -122,10 +122,10 @@ def _is_inside(value: SSAValue, op: Operation) -> bool:
     return False
 
 
-def straighten(function: kernel.FuncOp) -> None:
+def linearize(function: kernel.FuncOp) -> None:
     """Make the chains of ``function``, a kernel on tensors, linear."""
     _check(function)
-    _separate(function)
+    _duplicate_shared(function)
     for op in operations(function):
         for write in writes_of(op):
             if not _may_overwrite(function, write):
@@ -148,7 +148,7 @@ def _check(function: kernel.FuncOp) -> None:
             fail(op, f"bufferize does not know {op.name} inside a kernel", "keep it on the host")
 
 
-def _separate(function: kernel.FuncOp) -> None:
+def _duplicate_shared(function: kernel.FuncOp) -> None:
     """Duplicate fills and empty tensors so that each has a single use."""
     for op in list(function.body.block.ops):
         if isinstance(op, linalg.FillOp | tensor.EmptyOp):

@@ -61,7 +61,7 @@ class Coalescing:
 
     def _group(self, loop: Loop | None, copies: Sequence[Copy]) -> None:
         """Remove the copies directly inside one loop, or outside of all loops."""
-        kept = list(loop.surrounded) if loop is not None else []
+        kept = list(loop.halos) if loop is not None else []
         while True:
             mark = len(self.assigned.log)
             later = {e.copy for e in kept}
@@ -75,7 +75,7 @@ class Coalescing:
             for copy in loop.nexts:
                 self._remove(copy)
             self.exchanges.close(loop)
-            bad = [e for e in kept if not self.exchanges.keeps(loop, e)]
+            bad = [e for e in kept if not self.exchanges.preserves(loop, e)]
             if not bad:
                 return
             self.exchanges.undo(loop)
@@ -104,7 +104,7 @@ class Coalescing:
             copy.why = "it is part of what a loop exchanges"
         elif len(loop.ends[number]) == 1 or number in loop.results:
             copy.why = self.interference.coalesce(copy)
-        elif path or not self.interference.may_end(loop, number, target):
+        elif path or not self.interference.alias_to_end(loop, number, target):
             copy.why = ENDS
         else:
             copy.why = ""

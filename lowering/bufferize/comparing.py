@@ -67,20 +67,20 @@ class _Host(Interpreter):
     def evaluate(self, op: Operation, operands: Sequence[Value]) -> tuple[Value, ...]:
         """Evaluate one op; a launch does not run its kernel."""
         if isinstance(op, kernel.LaunchOp):
-            return self._launched(op, operands)
+            return self._launch(op, operands)
         if isinstance(op, kernel.CheckOp):  # the run continues: only what the guard reads counts
             digest = blake2b(repr(op.guard).encode(), digest_size=16)
             digest.update(repr([int(v) for v in operands]).encode())
             self._read(op, digest.digest())
             return ()
         if isinstance(op, kernel.CallbackOp):
-            return self._called(op, operands)
+            return self._callback(op, operands)
         found = super().evaluate(op, operands)
         if isinstance(op, tensor.EmptyOp):
             return (np.full_like(found[0], self.garbage),)
         return found
 
-    def _launched(self, op: kernel.LaunchOp, operands: Sequence[Value]) -> tuple[Value, ...]:
+    def _launch(self, op: kernel.LaunchOp, operands: Sequence[Value]) -> tuple[Value, ...]:
         name = op.callee.string_value()
         summary = self.summary(name)
         inputs, results = len(summary.reads_input), len(summary.reads_destination)
@@ -96,7 +96,7 @@ class _Host(Interpreter):
         types = all_types[inputs : inputs + results]
         seed = int.from_bytes(digest.digest(), "little")
         made = [
-            _drawn(seed + k, np.shape(o), t, self.likely)
+            _random_elements(seed + k, np.shape(o), t, self.likely)
             for k, (o, t) in enumerate(zip(outs, types, strict=True))
         ]
         if op.results:
@@ -108,7 +108,7 @@ class _Host(Interpreter):
             scratch[...] = 1
         return ()
 
-    def _called(self, op: kernel.CallbackOp, operands: Sequence[Value]) -> tuple[Value, ...]:
+    def _callback(self, op: kernel.CallbackOp, operands: Sequence[Value]) -> tuple[Value, ...]:
         """Evaluate a callback: its results are drawn from a hash of its inputs."""
         digest = blake2b(op.function.data.encode(), digest_size=16)
         for value, v in zip(operands, op.inputs, strict=False):
@@ -117,7 +117,7 @@ class _Host(Interpreter):
         seed = int.from_bytes(digest.digest(), "little")
         types = [v.type for v in (*op.outputs, *op.results_)]
         made = [
-            _drawn(seed + k, t.get_shape(), t, self.likely)
+            _random_elements(seed + k, t.get_shape(), t, self.likely)
             for k, t in enumerate(types)
             if isinstance(t, TensorType | MemRefType)
         ]
@@ -179,7 +179,9 @@ def _bits(value: Value, type: Attribute) -> Array:
     return array
 
 
-def _drawn(seed: int, shape: Sequence[int], type: Attribute, likely: float = 0.5) -> Array:
+def _random_elements(
+    seed: int, shape: Sequence[int], type: Attribute, likely: float = 0.5
+) -> Array:
     """Return random elements in their memory representation.
 
     likely : the probability that a boolean is true
@@ -238,7 +240,7 @@ def _check(
 ) -> None:
     name, random, likely = function.sym_name.data, np.random.default_rng(run), LIKELY[run]
     inputs = random_inputs(function, SIZE + run, random)
-    resources = _resources(before, random)
+    resources = _random_weights(before, random)
     wanted: list[Any] = []
     hosts = [
         _Host(before, resources, FUEL, summary=summary, garbage=g, likely=likely) for g in (0, 1)
@@ -251,11 +253,11 @@ def _check(
     got = call(host, name, inputs)
     if not _equal(got, wanted[0]):
         fail(
-            _named(after, name), "compiler bug: after bufferize the function returns other tensors"
+            _lookup(after, name), "compiler bug: after bufferize the function returns other tensors"
         )
 
 
-def _resources(module: ModuleOp, random: np.random.Generator) -> dict[str, Array]:
+def _random_weights(module: ModuleOp, random: np.random.Generator) -> dict[str, Array]:
     """Return random elements for each weight that a function takes, by name."""
     found: dict[str, Array] = {}
     for function in module.ops:
@@ -263,14 +265,14 @@ def _resources(module: ModuleOp, random: np.random.Generator) -> dict[str, Array
             for argument, attributes in zip(function.args, function.arg_attrs, strict=True):
                 name = attributes.data.get(RESOURCE)
                 if isinstance(name, StringAttr) and isinstance(argument.type, TensorType):
-                    bits = _drawn(
+                    bits = _random_elements(
                         int(random.integers(1 << 30)), argument.type.get_shape(), argument.type
                     )
                     found[name.data] = _as_tensor(bits, argument.type)
     return found
 
 
-def _named(module: ModuleOp, name: str) -> Operation:
+def _lookup(module: ModuleOp, name: str) -> Operation:
     found = SymbolTable.lookup_symbol(module, name)
     assert found is not None
     return found

@@ -34,7 +34,7 @@ class Copy:
 
 
 @dataclass(eq=False)
-class Edges:
+class Halo:
     """A slot whose next value is the slot with the loop-invariant ``boxes`` overwritten."""
 
     copy: Copy
@@ -53,7 +53,7 @@ class Loop:
     slots: Sequence[BlockArgument]
     yields: scf.YieldOp
     nexts: list[Copy] = field(default_factory=list[Copy])
-    surrounded: list[Edges] = field(default_factory=list[Edges])
+    halos: list[Halo] = field(default_factory=list[Halo])
     carried: list[Storage] = field(default_factory=list[Storage])
     """The exchanged buffers by their names in the body: those of slots, then the spare ones."""
     outside: list[Storage] = field(default_factory=list[Storage])
@@ -64,7 +64,7 @@ class Loop:
     """The buffers of `outside` that each of them may be after the last iteration."""
     results: dict[int, Storage] = field(default_factory=dict[int, Storage])
     """The buffer after the loop, by number, of each that has several possible ends."""
-    edges: list[tuple[int, BlockArgument, list[Slice]]] = field(
+    spare_halos: list[tuple[int, BlockArgument, list[Slice]]] = field(
         default_factory=list[tuple[int, BlockArgument, list[Slice]]]
     )
     """Spare buffers, by number, that need the halo of a slot's init: all outside of the boxes."""

@@ -24,8 +24,8 @@ from stepwell.lowering.bufferize.assignment import (
     slice_of,
     step_of,
 )
-from stepwell.lowering.bufferize.copies import Copy, Edges, Kind, Loop
-from stepwell.lowering.bufferize.edges import surrounded
+from stepwell.lowering.bufferize.copies import Copy, Halo, Kind, Loop
+from stepwell.lowering.bufferize.halos import insertions_into
 from stepwell.lowering.bufferize.intervals import BEFORE, RUN, WRITTEN, Positions, Variable
 from stepwell.lowering.bufferize.kernel_summary import KernelSummary
 from stepwell.lowering.bufferize.returns import updated_arguments
@@ -157,7 +157,7 @@ class Copies:
         root, steps = self.seen(source)
         if root in self.undefined:
             self.undefined.add(result)
-        elif isinstance(op, tensor.ExtractSliceOp) and self._is_late(op):
+        elif isinstance(op, tensor.ExtractSliceOp) and self._blocks_update(op):
             self._copied(op)
             return
         if self.assigned.view(result, source, (step,)):
@@ -177,8 +177,8 @@ class Copies:
         copy.seen = (step_of(self.sizes, op),)
         self._writes(copy, position)
 
-    def _is_late(self, op: tensor.ExtractSliceOp) -> bool:
-        """Whether a view of a small slice would outlive an in-place update of its larger source."""
+    def _blocks_update(self, op: tensor.ExtractSliceOp) -> bool:
+        """Whether a view of a small slice would keep its larger source from in-place updates."""
         last = max((self.positions.start(u.operation) for u in op.result.uses), default=-1)
         small = count(self.sizes.shape(op.result))
         root, _ = self.seen(op.source)
@@ -352,7 +352,7 @@ class Copies:
                 loop.nexts.append(copy)
                 self._writes(copy, at + WRITTEN)
                 self.variables[slot].live([(at + WRITTEN, end)], (), ())
-                self._surrounded(loop, value, slot)
+                self._note_halo(loop, value, slot)
 
     def _unread(self, loop: Loop) -> set[SSAValue]:
         """Return the dead slots: no op in or after the loop reads their tensors."""
@@ -371,16 +371,16 @@ class Copies:
             found -= read
         return found
 
-    def _surrounded(self, loop: Loop, value: SSAValue, slot: BlockArgument) -> None:
+    def _note_halo(self, loop: Loop, value: SSAValue, slot: BlockArgument) -> None:
         """Record a slot whose next value consists of insertions into the slot: its halo stays."""
         block = loop.yields.parent_block()
         assert block is not None
         stops = {a for a in (slot, *block.args) if self.seen(a) == (slot, ())}
-        found = surrounded(self.sizes, value, slot, stops)
+        found = insertions_into(self.sizes, value, slot, stops)
         if found and found[0].parent is block:
             copy = next(c for c in self.of[found[0]] if c.kind == "update")
             boxes = [slice_of(self.sizes, op) for op in found]
-            loop.surrounded.append(Edges(copy, slot, value, boxes, [op.result for op in found]))
+            loop.halos.append(Halo(copy, slot, value, boxes, [op.result for op in found]))
 
     def _exit(
         self, loop: Loop, value: SSAValue, result: SSAValue, test: Operation | None = None

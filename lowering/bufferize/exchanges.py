@@ -14,7 +14,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 
 from stepwell.lowering.bufferize.assignment import Member, Storage
-from stepwell.lowering.bufferize.copies import Copy, Edges, Loop
+from stepwell.lowering.bufferize.copies import Copy, Halo, Loop
 from stepwell.lowering.bufferize.copy_insertion import Copies
 from stepwell.lowering.bufferize.interference import Interference
 from stepwell.lowering.bufferize.intervals import WRITTEN, Variable
@@ -94,32 +94,32 @@ class Exchanges:
         for copy in loop.nexts:
             copy.exchanged = False
         loop.carried, loop.outside, loop.following, loop.ends = [], [], [], []
-        loop.edges, loop.number = [], {}
+        loop.spare_halos, loop.number = [], {}
 
     # -- halos
 
-    def keeps(self, loop: Loop, edges: Edges) -> bool:
+    def preserves(self, loop: Loop, halo: Halo) -> bool:
         """Whether the halo is preserved: slot and next value share a buffer or swap two."""
         of = self.copies.assigned.of
-        slot, value = of(edges.slot), of(edges.value)
-        if any(of(each) != value for each in edges.between):
+        slot, value = of(halo.slot), of(halo.value)
+        if any(of(each) != value for each in halo.between):
             return False
         if slot == value:
             return True
-        number = loop.number.get(edges.slot)
+        number = loop.number.get(halo.slot)
         if number is None or (spare := loop.following[number]) < len(loop.number):
             return False
         if loop.following[spare] != number or value != (loop.carried[spare], ()):
             return False
-        if not all(self._inside(loop, loop.carried[n], edges) for n in (number, spare)):
+        if not all(self._inside(loop, loop.carried[n], halo) for n in (number, spare)):
             return False
-        loop.edges.append((spare, edges.slot, edges.boxes))
-        self._live(loop, spare, edges)
+        loop.spare_halos.append((spare, halo.slot, halo.boxes))
+        self._live(loop, spare, halo)
         return True
 
-    def _inside(self, loop: Loop, storage: Storage, edges: Edges) -> bool:
+    def _inside(self, loop: Loop, storage: Storage, halo: Halo) -> bool:
         """Whether every write of the loop to a buffer lies inside the new boxes."""
-        parts = [part((box,)) for box in edges.boxes]
+        parts = [part((box,)) for box in halo.boxes]
         return all(
             any(covers(self.copies.sizes, box, part(join(m.steps, steps))) for box in parts)
             for m in storage.members
@@ -129,13 +129,13 @@ class Exchanges:
             )
         )
 
-    def _live(self, loop: Loop, spare: int, edges: Edges) -> None:
+    def _live(self, loop: Loop, spare: int, halo: Halo) -> None:
         """Add the live range of a halo: it is written before the loop and live throughout it."""
         start = self.copies.positions.start(loop.op)
         end = self.copies.positions.end(loop.op)
-        variable = Variable(edges.value, start + WRITTEN, end)
+        variable = Variable(halo.value, start + WRITTEN, end)
         variable.write(start + WRITTEN, (), loop.op)
-        holes = tuple[Steps, ...]((box,) for box in edges.boxes)
+        holes = tuple[Steps, ...]((box,) for box in halo.boxes)
         variable.live([(start + WRITTEN, end)], (), holes)
         for number in cycle(loop.following, spare):
             outside = loop.outside[number]

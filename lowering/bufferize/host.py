@@ -24,9 +24,9 @@ from stepwell.lowering.bufferize.assignment import rows_of
 from stepwell.lowering.bufferize.coalescing import Coalescing
 from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.control import CONTROL
+from stepwell.lowering.bufferize.dead_code import erase_dead_code
 from stepwell.lowering.bufferize.kernel_summary import KernelSummary
 from stepwell.lowering.bufferize.returns import updated_arguments
-from stepwell.lowering.bufferize.sweeping import sweep
 from stepwell.lowering.bufferize.views import Steps, join
 from stepwell.lowering.bufferize.writer import HostWriter, Row, Rule
 from stepwell.transforms.passes import fail
@@ -35,7 +35,7 @@ Variant = Callable[[kernel.LaunchOp, Sequence[Attribute], Sequence[Steps]], str]
 """Returns the kernel variant for argument types, and the views of results in one destination."""
 
 
-def on_buffers(
+def host_on_buffers(
     function: func.FuncOp,
     summary: Callable[[kernel.LaunchOp], KernelSummary],
     variant: Variant,
@@ -55,7 +55,7 @@ def on_buffers(
     roles += [_output(writer, n, given) for n, given in enumerate(outputs)]
     _begin_updated(writer, function)
     block = writer.write()
-    sweep(block)
+    erase_dead_code(block)
     done = func.FuncOp(
         function.sym_name.data,
         FunctionType.from_lists(list(block.arg_types), []),
@@ -147,7 +147,7 @@ def _launch(writer: HostWriter, op: kernel.LaunchOp, variant: Variant) -> None:
     inputs = [_operand(writer, v) for v in op.inputs]
     stack, rows = _stacked(writer, op, summary)
     results = op.results if stack is None else stack.results
-    outputs = [writer.fitted(writer.place(r), tensor_type(r)) for r in results]
+    outputs = [writer.cast_for_kernel(writer.place(r), tensor_type(r)) for r in results]
     outputs += [writer.memory(s) for s in writer.analysis.extras[op]]
     name = variant(op, [v.type for v in (*inputs, *outputs)], rows)
     new = kernel.LaunchOp(name, inputs, outputs)
@@ -181,7 +181,7 @@ def _stacked(
 def _operand(writer: HostWriter, value: SSAValue) -> SSAValue:
     if not isinstance(value.type, TensorType):
         return writer.values[value]
-    return writer.fitted(writer.place(value), tensor_type(value))
+    return writer.cast_for_kernel(writer.place(value), tensor_type(value))
 
 
 def _insert_slice(writer: HostWriter, op: tensor.InsertSliceOp) -> None:
@@ -238,7 +238,7 @@ def _return(writer: HostWriter, op: func.ReturnOp) -> None:
         if (place := writer.places.of(value)) != (returned.output, ())
         and value not in writer.analysis.undefined
     ]
-    writer.at_once(rows, "arguments take each other's memory")
+    writer.parallel_copy(rows, "arguments take each other's memory")
     writer.put(func.ReturnOp())
 
 

@@ -76,7 +76,9 @@ class Interference:
                 why = why or why_not(inner, outer)
                 continue
             view = join(to, back)
-            if not self.assigned.fits(inner, outer, view) or not self._in_time(inner, outer, view):
+            if not self.assigned.fits(inner, outer, view) or not self._view_dominates_writes(
+                inner, outer, view
+            ):
                 why = "its place is not known early enough, or is not contiguous"
                 continue
             return self.unite(inner, outer, view)
@@ -95,7 +97,7 @@ class Interference:
             self.assigned.undo(mark)
         return why
 
-    def _in_time(self, inner: Storage, outer: Storage, view: Steps) -> bool:
+    def _view_dominates_writes(self, inner: Storage, outer: Storage, view: Steps) -> bool:
         """Whether the sizes and offsets of ``view`` dominate every write to ``inner``."""
         sizes = chain.from_iterable(
             (*s.offsets, *s.sizes, *s.strides) for s in view if isinstance(s, Slice)
@@ -114,11 +116,11 @@ class Interference:
             if isinstance(owner, Operation):
                 yield owner
 
-    def may_be(self, storage: Storage) -> list[Storage]:
+    def may_alias(self, storage: Storage) -> list[Storage]:
         """Return the buffers that ``storage`` may be: several only for results of some loops."""
         return [self.assigned.root(each)[0] for each in storage.ends] or [storage]
 
-    def may_end(self, loop: Loop, number: int, storage: Storage) -> bool:
+    def alias_to_end(self, loop: Loop, number: int, storage: Storage) -> bool:
         """Alias a loop's result to whichever buffer the loop ends in, if none interferes."""
         ends = loop.ends[number]
         roots = [self.assigned.root(each) for each in ends]
@@ -194,7 +196,7 @@ class Interference:
                 for seen, reads in y.variable.reads.items()
                 if any(start <= position <= stop for start, stop in reads.spans)
             ]
-            if not live or (isinstance(by, Copy) and self._is_nothing(by, y, position)):
+            if not live or (isinstance(by, Copy) and self._is_no_op(by, y, position)):
                 continue
             over = part(join(x.steps, steps))
             for (seen, but), reads in live:
@@ -206,7 +208,7 @@ class Interference:
                     return True
         return False
 
-    def _is_nothing(self, copy: Copy, y: Member, position: int) -> bool:
+    def _is_no_op(self, copy: Copy, y: Member, position: int) -> bool:
         """Whether a copy writes nothing, or the same as a copy into ``y`` at that position."""
         if self.is_removed(copy):
             return True

@@ -122,7 +122,7 @@ def summarize(function: kernel.FuncOp, wanted: Collection[tuple[int, int]] = ())
     _reuse(function, steps, chain_of, usable, None)
     _reuse(function, steps, chain_of, usable, lambda c: not _is_small(function, steps, c))
     _reuse(function, steps, chain_of, usable, lambda c: _is_row(function, steps, c))
-    extras = _on_the_host(function, steps, chain_of)
+    extras = _host_temporaries(function, steps, chain_of)
     for number, chain in enumerate(extras):
         chain.argument = len(arguments) + number
     return KernelSummary(
@@ -273,7 +273,7 @@ def _is_row(function: kernel.FuncOp, steps: Steps, chain: Chain) -> bool:
     )
 
 
-def _on_the_host(
+def _host_temporaries(
     function: kernel.FuncOp, steps: Steps, chain_of: dict[SSAValue, Chain]
 ) -> list[Chain]:
     """Return the temporaries that do not fit a kernel's stack, each alone or with those before."""

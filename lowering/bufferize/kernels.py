@@ -25,7 +25,7 @@ from stepwell.lowering.bufferize.views import Steps, buffer_of, buffer_type
 from stepwell.transforms.passes import fail
 
 
-def buffered(
+def kernel_on_buffers(
     summary: KernelSummary,
     name: str,
     types: Sequence[Attribute],

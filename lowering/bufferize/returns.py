@@ -57,7 +57,7 @@ def wanted_in_place(module: ModuleOp) -> dict[str, set[tuple[int, int]]]:
     return found
 
 
-def keep_old(function: func.FuncOp) -> None:
+def copy_old_values(function: func.FuncOp) -> None:
     """Copy, on entry, each updated argument whose old value is returned as another result."""
     last = function.body.block.last_op
     updated = {function.args[k]: n for k, n in updated_arguments(function).items()}

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from stepwell.analysis.sizes import Size, SizeWriter
 from stepwell.dialects.types import UNKNOWN
 from stepwell.lowering.bufferize.assignment import Storage, is_view
-from stepwell.lowering.bufferize.blocks import blocks_around, maker
+from stepwell.lowering.bufferize.blocks import blocks_around, definition
 from stepwell.lowering.bufferize.coalescing import Coalescing
 from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.copies import Kind
@@ -212,7 +212,7 @@ class HostWriter:
 
     def _home(self, storage: Storage) -> Block:
         """Return the innermost block around the definitions of all tensors of ``storage``."""
-        blocks = [maker(v).parent_block() for v in (m.variable.value for m in storage.members)]
+        blocks = [definition(v).parent_block() for v in (m.variable.value for m in storage.members)]
         blocks += [storage.beside.parent_block()] if storage.beside is not None else []
         common: list[Block] = []
         for number, block in enumerate(blocks):
@@ -220,7 +220,7 @@ class HostWriter:
             common = around if not number else [b for b in common if b in around]
         return common[0] if common else self.function.body.block
 
-    def fitted(self, value: SSAValue, type: TensorType[Attribute]) -> SSAValue:
+    def cast_for_kernel(self, value: SSAValue, type: TensorType[Attribute]) -> SSAValue:
         """Return a buffer cast to a type that kernels take: contiguous, or any offset."""
         has = value.type
         assert isinstance(has, MemRefType)
@@ -248,16 +248,20 @@ class HostWriter:
                     assert back is not None, "a reshape has an inverse"
                     target = target[0], join(target[1], back)
                 rows.append(Row(copy.value, (storage, steps), target, copy.why))
-        self.at_once(rows, "two carried tensors are exchanged")
+        self.parallel_copy(rows, "two carried tensors are exchanged")
 
-    def at_once(self, rows: Sequence[Row], why: str) -> None:
+    def parallel_copy(self, rows: Sequence[Row], why: str) -> None:
         """Write a parallel copy in sequence; a temporary breaks each cycle.
 
         why : the reason for a cycle, for the remark
         """
         left = list(rows)
         while left:
-            free = (r for r in left if not any(self._meets(r, o) for o in left if o is not r))
+            free = (
+                r
+                for r in left
+                if not any(self._overwrites_source(r, o) for o in left if o is not r)
+            )
             if (row := next(free, None)) is None:
                 first = left[0]
                 aside = self.places.storage(first.value)
@@ -273,11 +277,11 @@ class HostWriter:
             else:
                 self.put_copy(self.memory(*row.source), self.memory(*row.target))
 
-    def _meets(self, row: Row, other: Row) -> bool:
+    def _overwrites_source(self, row: Row, other: Row) -> bool:
         """Whether a copy overwrites the source of another."""
         (target, steps), (source, path) = row.target, other.source
-        may_be = self.analysis.interference.may_be
-        if not {target, *may_be(target)} & {source, *may_be(source)}:
+        may_alias = self.analysis.interference.may_alias
+        if not {target, *may_alias(target)} & {source, *may_alias(source)}:
             return False
         return target is not source or not disjoint(self.sizes, part(steps), part(path))
 

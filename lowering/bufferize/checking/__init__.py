@@ -201,16 +201,16 @@ class _Checker:
             if read:
                 self.read(new, now, old, state)
         self.equal(new, op.inputs, new.inputs)
-        self._check_apart(new, [*summary.reads_input, *[True] * len(new.outputs)])
+        self._check_aliasing(new, [*summary.reads_input, *[True] * len(new.outputs)])
         if len(new.outputs) == len(op.results) + len(summary.extras):
-            self._give(new, new.outputs, op.results, state)
+            self._set_results(new, new.outputs, op.results, state)
             return
         whole, *_ = [self.write(new, buffer, state) for buffer in new.outputs]
         rows = rows_of(self.sizes, op.results)  # of a stack, the only destination of the kernel
         for (row, seen), result in zip(rows, op.results, strict=True):
             state.put((whole[0], (*whole[1], row, *seen)), [(((), result, ()), ())])
 
-    def _check_apart(self, new: kernel.LaunchOp, reads: Sequence[bool]) -> None:
+    def _check_aliasing(self, new: kernel.LaunchOp, reads: Sequence[bool]) -> None:
         """Check that destinations of a launch alias only inputs that its kernel allows."""
         name = new.callee.root_reference.data
         may = self.kernels.on_buffers(name).attributes.get("kernel.in_place")
@@ -224,7 +224,7 @@ class _Checker:
                 if not shared and self.memory.overlap(a, b):
                     self.fault(new, f"a launch writes operand {j} over operand {i}")
 
-    def _give(
+    def _set_results(
         self, op: Operation, into: Sequence[SSAValue], made: Sequence[SSAValue], state: Contents
     ) -> None:
         regions = [self.write(op, buffer, state) for buffer in into]
@@ -238,7 +238,7 @@ class _Checker:
             for out in new.outputs:
                 if self.memory.overlap(self.memory.region(now), self.memory.region(out)):
                     self.fault(new, "a callback writes over what it reads")
-        self._give(new, new.outputs, op.results, state)
+        self._set_results(new, new.outputs, op.results, state)
 
     def load(self, op: Any, new: Any, state: Contents, number: int) -> None:
         """Transfer the read of one element."""
@@ -282,15 +282,15 @@ class _Checker:
         for one, other, result in zip(first, second, op.results, strict=True):
             if not is_array(result):
                 continue
-            self._blank(result, [one, other])
+            self._mark_blank(result, [one, other])
             for region in {**a.regions(one), **b.regions(other)}:
                 ours, theirs = a.gaps(region, one), b.gaps(region, other)
                 if ours is not None and theirs is not None:
                     found.add([(region, result, (*ours, *theirs))])
         state.held = found.held
-        self._carry(op.results, new.results)
+        self._equate_scalars(op.results, new.results)
 
-    def _carry(self, old: Sequence[SSAValue], new: Sequence[SSAValue]) -> None:
+    def _equate_scalars(self, old: Sequence[SSAValue], new: Sequence[SSAValue]) -> None:
         """Equate the scalars among block arguments or results, on tensors and on buffers."""
         for was, now in zip([v for v in old if not is_array(v)], new, strict=False):
             self.sizes.equate(now, was)
@@ -299,7 +299,7 @@ class _Checker:
         """Transfer a for loop."""
         self.equal(new, op.operands, new.operands)
         old, now = op.body.block, new.body.block
-        self._carry(old.args, now.args)
+        self._equate_scalars(old.args, now.args)
 
         def walk(inside: Contents) -> Walked:
             head = inside.copy()
@@ -315,8 +315,8 @@ class _Checker:
         self.equal(new, op.operands, new.operands)
         test, test_now = op.before_region.block, new.before_region.block
         old, now = op.after_region.block, new.after_region.block
-        self._carry(test.args, test_now.args)
-        self._carry(old.args, now.args)
+        self._equate_scalars(test.args, test_now.args)
+        self._equate_scalars(old.args, now.args)
 
         def walk(inside: Contents) -> Walked:
             end, last = self.block(test, test_now, inside)
@@ -345,9 +345,9 @@ class _Checker:
         regions = [self.memory.region(v) for v in arrays(given)]
         loop = Loop(op, new, self.memory, self.faults, arrays(inits), slots, regions, arguments)
         state.held = loop.walk(state.copy(), walk).held
-        self._carry(op.results, new.results)
+        self._equate_scalars(op.results, new.results)
 
-    def _blank(self, result: SSAValue, given: Sequence[SSAValue]) -> None:
+    def _mark_blank(self, result: SSAValue, given: Sequence[SSAValue]) -> None:
         """Mark a result of a branch or loop as blank if all of its sources are undefined."""
         blank = self.tensors.blank
         (blank.add if all(map(self.tensors.is_blank, given)) else blank.discard)(result)

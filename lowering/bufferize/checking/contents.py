@@ -40,7 +40,7 @@ Named: TypeAlias = tuple[Region, Key, Gaps]
 """A region, the tensor that it holds, and the gaps of the region."""
 
 
-def way(whole: Steps, part: Steps) -> Steps | None:
+def relative_view(whole: Steps, part: Steps) -> Steps | None:
     """Return the view from ``whole`` to ``part``, None if ``part`` is not a view of ``whole``."""
     same = _common(whole, part)
     back = inverse(whole[same:])
@@ -66,7 +66,7 @@ def _common(a: Steps, b: Steps) -> int:
     return same
 
 
-def _place(at: Steps, view: Steps) -> tuple[Steps, Steps]:
+def _cancel_common_end(at: Steps, view: Steps) -> tuple[Steps, Steps]:
     """Cancel the common last steps of a region and of the view of a tensor that it holds."""
     while at and view and at[-1] == view[-1]:
         at, view = at[:-1], view[:-1]
@@ -93,7 +93,7 @@ class Tensors:
             step = step_of(self.sizes, op)
             value = op.operands[0]
             if isinstance(step, Slice):
-                steps += seen_as(step, self.sizes.shape(value))
+                steps += box_view(step, self.sizes.shape(value))
             elif not isinstance(step, Cast):
                 steps.append(step)
         view = join((), tuple(reversed(steps)))
@@ -112,7 +112,7 @@ class Tensors:
         op = value.owner if isinstance(value, SSAValue) else None
         match op:
             case tensor.InsertSliceOp():
-                box = seen_as(slice_of(self.sizes, op), self.sizes.shape(op.dest))
+                box = box_view(slice_of(self.sizes, op), self.sizes.shape(op.dest))
                 return [(box, op.source)], op.dest
             case kernel.StackOp():
                 rows = zip(rows_of(self.sizes, op.parts), op.parts, strict=True)
@@ -128,7 +128,7 @@ class Tensors:
                 return [], None
 
 
-def seen_as(box: Slice, whole: Shape) -> Steps:
+def box_view(box: Slice, whole: Shape) -> Steps:
     """Return the view of a box: no step if the box is the whole tensor."""
     zeros = (Size.of(0),) * len(whole)
     full = box.offsets == zeros and box.sizes == whole and box.is_dense
@@ -167,22 +167,26 @@ class Contents:
         buffer, path = region
         found: list[tuple[Held, Gaps]] = []
         for (at, key, view), gaps in self.held.get(buffer, {}).items():
-            if (down := way(path, at)) is not None:
+            if (down := relative_view(path, at)) is not None:
                 held = down, key, view
-            elif (down := way(at, path)) is not None:
+            elif (down := relative_view(at, path)) is not None:
                 held = (), key, join(view, down)
             else:
                 continue
             near = [gap for gap in gaps if not apart(self.tensors.sizes, gap, path)]
-            found.append((held, tuple(way(path, gap) or () for gap in near)))
+            found.append((held, tuple(relative_view(path, gap) or () for gap in near)))
         return found
 
     def agreeing(self, region: Region, rows: Sequence[tuple[Held, Gaps]]) -> dict[Held, Gaps]:
         """Return the contents that ``rows`` preserve: both are parts of one tensor there."""
         buffer, path = region
-        new = {(_place((*path, *at), view), key) for (at, key, view), gaps in rows if not gaps}
+        new = {
+            (_cancel_common_end((*path, *at), view), key)
+            for (at, key, view), gaps in rows
+            if not gaps
+        }
         mine = self.held.get(buffer, {}).items()
-        return {h: gaps for h, gaps in mine if (_place(h[0], h[2]), h[1]) in new}
+        return {h: gaps for h, gaps in mine if (_cancel_common_end(h[0], h[2]), h[1]) in new}
 
     def overwrite(self, buffer: Hashable, path: Steps, exact: bool = True) -> None:
         """Invalidate a region: an overlapping one gets a gap, or is dropped if not ``exact``."""
@@ -279,8 +283,8 @@ class _Query:
         best: Gaps | None = None
         for (at, key, part), gaps in self.held.get(buffer, {}).items():
             if key is root or key == root:
-                down = way(at, path)
-                if down is not None and down == way(part, view):
+                down = relative_view(at, path)
+                if down is not None and down == relative_view(part, view):
                     near = tuple(gap for gap in gaps if not apart(sizes, gap, path))
                     best = self._least(best, near)
         return best
@@ -289,11 +293,11 @@ class _Query:
         """Return the gaps that are contained in the others, or else the smaller number of gaps."""
         if a is None or b is None:
             return b if a is None else a
-        if self._lie_in(b, a):
+        if self._are_inside(b, a):
             return b
-        return a if self._lie_in(a, b) or len(a) < len(b) else b
+        return a if self._are_inside(a, b) or len(a) < len(b) else b
 
-    def _lie_in(self, some: Gaps, others: Gaps) -> bool:
+    def _are_inside(self, some: Gaps, others: Gaps) -> bool:
         sizes = self.tensors.sizes
         return all(any(inside(sizes, gap, other) for other in others) for gap in some)
 
@@ -307,7 +311,7 @@ class _Query:
         """Return the gaps of a region in a tensor made by insertion."""
         (buffer, path), sizes = region, self.tensors.sizes
         if view:  # the view may lie in one piece, or in the destination around all pieces
-            inner = [(way(box, view), piece) for box, piece in pieces]
+            inner = [(relative_view(box, view), piece) for box, piece in pieces]
             found = [self.gaps(region, p, down) for down, p in inner if down is not None]
             if dest is not None and all(apart(sizes, box, view) for box, _ in pieces):
                 found = [self.gaps(region, dest, view)]
@@ -342,7 +346,7 @@ class _Query:
         found: dict[Region, None] = {}
         for buffer in self.tensors.where.get(root, ()):
             for at, key, part in self.held.get(buffer, ()):
-                if (key is root or key == root) and (down := way(part, view)) is not None:
+                if (key is root or key == root) and (down := relative_view(part, view)) is not None:
                     found[buffer, join(at, down)] = None
         return found
 

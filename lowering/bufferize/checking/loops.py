@@ -11,8 +11,8 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.lowering.bufferize.checking.contents import Contents, Gaps, Key, Named, Region
 from stepwell.lowering.bufferize.checking.memory import Memory
-from stepwell.lowering.bufferize.edges import around
 from stepwell.lowering.bufferize.exchanges import cycle
+from stepwell.lowering.bufferize.halos import complement
 from stepwell.lowering.bufferize.views import Slice, Steps
 
 ROUNDS = 8
@@ -108,7 +108,7 @@ class Loop:
         state = walked.state
         regions = [self.memory.region(v) for v in walked.end_buffers]
         rows = state.named(walked.ends, self.slots)
-        self._forget(state)
+        self._drop_local(state)
         state.add(rows)
         ours = [*self.given, *((a, ()) for a in self.arguments)]
         for n, region in enumerate(regions):
@@ -138,7 +138,7 @@ class Loop:
         rows = state.named(walked.results, results)
         for value, result in zip(walked.results, results, strict=True):
             (tensors.blank.add if tensors.is_blank(value) else tensors.blank.discard)(result)
-        self._forget(state)
+        self._drop_local(state)
         state.add(rows)
         into: list[Region] = []
         ends = [self.memory.region(v) for v in walked.end_buffers]
@@ -180,12 +180,12 @@ class Loop:
         for region, rows in zip(into, moved, strict=True):
             state.put(region, rows)
 
-    def _forget(self, state: Contents) -> None:
+    def _drop_local(self, state: Contents) -> None:
         """Drop contents that refer to values of this iteration, or to buffers local to it."""
         for buffer, held, gaps in list(state):
             path, key, view = held
             own = buffer not in self.arguments and self._is_inside(buffer)
-            if own or self._is_inside(key) or self._by_inside((path, view, *gaps)):
+            if own or self._is_inside(key) or self._uses_local_sizes((path, view, *gaps)):
                 del state.held[buffer][held]
 
     def _is_inside(self, value: Key) -> bool:
@@ -200,7 +200,7 @@ class Loop:
             at = at.parent_op() if isinstance(at, Block) else at.parent_block()
         return False
 
-    def _by_inside(self, views: Sequence[Steps]) -> bool:
+    def _uses_local_sizes(self, views: Sequence[Steps]) -> bool:
         slices = [step for view in views for step in view if isinstance(step, Slice)]
         sizes = (n for s in slices for n in (*s.offsets, *s.sizes, *s.strides))
         unknown = self.memory.sizes.unknowns
@@ -218,6 +218,6 @@ def _first(entry: Contents, region: Region, init: SSAValue, gaps: Gaps) -> Gaps 
     shape = entry.tensors.sizes.shape(init)
     if len(box.kept) != len(shape) or not box.is_dense:
         return None
-    rest = around([box], shape)
+    rest = complement([box], shape)
     each = (entry.gaps((buffer, (*path, box)), init, (box,)) == () for box in rest)
     return gaps if all(each) else None

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from stepwell.analysis.sizes import Sizes, groups_of, kept_axes
-from stepwell.lowering.bufferize.checking.contents import Contents, Region, apart, seen_as
+from stepwell.lowering.bufferize.checking.contents import Contents, Region, apart, box_view
 from stepwell.lowering.bufferize.views import Reshape, Slice, join
 
 
@@ -57,7 +57,7 @@ class Memory:
                 strides = self.sizes.mixed(op.static_strides.get_values(), op.strides)
                 kept = kept_axes(static, result.get_shape())
                 box = Slice(offsets, self.sizes.mixed(static, op.sizes), strides, kept)
-                step = seen_as(box, self.sizes.shape(op.source))
+                step = box_view(box, self.sizes.shape(op.source))
             case memref.ExpandShapeOp() | memref.CollapseShapeOp():
                 shapes = self.sizes.shape(op.operands[0]), self.sizes.shape(op.results[0])
                 step = (Reshape(groups_of(op), *shapes),)

@@ -58,7 +58,7 @@ def box_of(offsets: Shape, sizes: Shape) -> Slice:
     return Slice(offsets, sizes, (Size.of(1),) * rank, tuple(range(rank)))
 
 
-def keep_edges(module: ModuleOp, block: Block) -> None:
+def keep_halos(module: ModuleOp, block: Block) -> None:
     """Rewrite each loop of a host function that copies a halo of a carried tensor back into it."""
     loops = [op for op in block.walk() if isinstance(op, scf.ForOp | scf.WhileOp)]
     if not loops:
@@ -69,7 +69,7 @@ def keep_edges(module: ModuleOp, block: Block) -> None:
     for loop in loops:
         for value, slot in _carried(loop):
             if isinstance(slot.type, TensorType):
-                gone = _keep_edges(sizes, kernels, block, value, slot)
+                gone = _keep_halo(sizes, kernels, block, value, slot)
                 dropped.update(dict.fromkeys(gone))
     if dropped:
         launches = [op for op in module.walk() if isinstance(op, kernel.LaunchOp)]
@@ -95,7 +95,7 @@ def _carried(loop: scf.ForOp | scf.WhileOp) -> list[tuple[SSAValue, SSAValue]]:
     return list(zip(last.operands, block.args, strict=True))
 
 
-def _keep_edges(
+def _keep_halo(
     sizes: Sizes,
     kernels: dict[str, kernel.FuncOp],
     entry: Block,
@@ -254,7 +254,7 @@ def _erase_unused(op: Operation) -> Iterator[str]:
             yield from _erase_unused(owner)
 
 
-def surrounded(
+def insertions_into(
     sizes: Sizes, value: SSAValue, slot: SSAValue, stops: Container[SSAValue]
 ) -> list[tensor.InsertSliceOp]:
     """Return the insertions, in order, by which the yielded ``value`` is made from ``slot``.
@@ -289,7 +289,7 @@ def _count(sizes: Shape) -> int:
     return total
 
 
-def around(boxes: Sequence[Slice], whole: Shape) -> list[Slice]:
+def complement(boxes: Sequence[Slice], whole: Shape) -> list[Slice]:
     """Return boxes that cover the complement of one box, or the whole shape if there are more."""
     rank = len(whole)
     zero = Size()

@@ -6,12 +6,12 @@ from xdsl.dialects import arith, memref
 from xdsl.ir import Block
 
 
-def sweep(block: Block) -> None:
+def erase_dead_code(block: Block) -> None:
     """Erase unused index arithmetic and views, nested blocks included."""
     for op in reversed(list(block.ops)):
         for region in op.regions:
             for inner in region.blocks:
-                sweep(inner)
+                erase_dead_code(inner)
         if op.results and isinstance(op, _FREE) and not any(r.uses for r in op.results):
             op.detach()
             op.erase()

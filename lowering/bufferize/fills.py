@@ -33,7 +33,7 @@ def fill_early(block: Block) -> None:
 
 
 def _fill_early(insert: tensor.InsertSliceOp, block: Block, order: dict[Operation, int]) -> None:
-    fill, part = insert.dest.owner, _maker(insert.source)
+    fill, part = insert.dest.owner, _defining_launch(insert.source)
     if not isinstance(fill, kernel.LaunchOp) or not _fills(fill, insert.dest, block):
         return
     if part is None or part.parent is not block or order[part] > order[fill]:
@@ -57,7 +57,7 @@ def _fills(launch: kernel.LaunchOp, whole: SSAValue, block: Block) -> bool:
     )
 
 
-def _maker(value: SSAValue) -> kernel.LaunchOp | None:
+def _defining_launch(value: SSAValue) -> kernel.LaunchOp | None:
     """Return the launch that makes ``value``, through reshapes, for a single use; else None."""
     owner = value.owner
     while value.has_one_use() and isinstance(owner, _RESHAPES):
