@@ -54,7 +54,7 @@ class Guards:
         is_plain = isinstance(op, Operation) and op.name.startswith("arith.")
         return not is_plain or any(map(self.is_wild, value.owner.operands))  # pyright: ignore
 
-    def told(self, op: Operation) -> list[SSAValue]:
+    def wild_operands(self, op: Operation) -> list[SSAValue]:
         """Return the numbers from memory that ``op`` uses as indices, sizes or bounds."""
         if not (isinstance(op, _CHOOSING) or _touches_buffers(op)):
             return []

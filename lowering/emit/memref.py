@@ -292,8 +292,8 @@ def may_be_one(op: memref.CopyOp) -> bool:
     function = block.parent_op() if isinstance(block, Block) else None
     if not isinstance(target, BlockArgument) or not isinstance(function, func.FuncOp):
         return False
-    told = function.arg_attrs.data if function.arg_attrs is not None else ()
-    if target.index >= len(told) or INTO not in told[target.index].data:
+    attributes = function.arg_attrs.data if function.arg_attrs is not None else ()
+    if target.index >= len(attributes) or INTO not in attributes[target.index].data:
         return False
     return source.owner is block or isinstance(source.owner, scf.ForOp | scf.WhileOp | scf.IfOp)
 

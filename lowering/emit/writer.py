@@ -170,7 +170,7 @@ class Writer(ABC):
             if self.guards is None:
                 rule(self, op)
             else:
-                with self.held(self.guards.told(op)):
+                with self.held(self.guards.wild_operands(op)):
                     rule(self, op)
         self.note = outer
 

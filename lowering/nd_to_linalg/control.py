@@ -59,11 +59,11 @@ def _scan(lowering: Lowering, op: ScanOp, operands: Operands) -> Operands:
     sizes = Sizes(lowering)
     first, second = len(op.carried), len(op.carried) + len(op.xs)
     carried, xs = operands[:first], operands[first:second]
-    told = operands[second:]
+    dynamic = operands[second:]
     count: Size = op.count
     if count == DYNAMIC:
-        count = sizes.of(xs[0], 0) if xs else told[0]
-    stacked = _destinations(lowering, op, count, told[1:] if op.steps is not None else told)
+        count = sizes.of(xs[0], 0) if xs else dynamic[0]
+    stacked = _destinations(lowering, op, count, dynamic[1:] if op.steps is not None else dynamic)
     initial = [*carried, *(into for into, _ in stacked)]
     block = Block(arg_types=[INDEX, *(v.type for v in initial)])
     zero, one = index(lowering, 0), index(lowering, 1)
@@ -92,10 +92,10 @@ def _scan(lowering: Lowering, op: ScanOp, operands: Operands) -> Operands:
 
 
 def _destinations(
-    lowering: Lowering, op: ScanOp, count: Size, told: Operands
+    lowering: Lowering, op: ScanOp, count: Size, dynamic: Operands
 ) -> list[tuple[SSAValue, list[Size]]]:
     """Return an empty tensor for each stacked result, and the sizes of one of its slices."""
-    sizes, rest = Sizes(lowering), iter(told)
+    sizes, rest = Sizes(lowering), iter(dynamic)
     found: list[tuple[SSAValue, list[Size]]] = []
     for y in op.stacked:
         shape: list[Size] = [next(rest) if n == DYNAMIC else n for n in shape_of(y)[1:]]

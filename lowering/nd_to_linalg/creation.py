@@ -78,11 +78,11 @@ def _random_bits(
     shape, kind = tensor_type(op.y).get_shape(), _dtype(op)
     element = signless_element(kind)
     total = prod(shape) if DYNAMIC not in shape else DYNAMIC
-    told = [_product(lowering, shape, sizes)] if total == DYNAMIC else []
+    dynamic = [_product(lowering, shape, sizes)] if total == DYNAMIC else []
     row = generic(
         lowering,
         [key, key, start],
-        [empty(lowering, [total], element, told)],
+        [empty(lowering, [total], element, dynamic)],
         [_at(0), _at(1), AffineMap(1, 0, ()), AffineMap.identity(1)],
         parallel(1),
         lambda b, k0, k1, first, _: _bits(b, (k0, k1), first, kind),

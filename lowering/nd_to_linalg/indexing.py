@@ -103,10 +103,10 @@ def extended(b: Body, i: SSAValue) -> SSAValue:
 def _dynamic_slice(lowering: Lowering, op: DynamicSliceOp, operands: Operands) -> Operands:
     x, *given = operands
     along, sizes = axes(op.axes), Sizes(lowering)
-    starts, told = given[: len(along)], iter(given[len(along) :])
+    starts, dynamic = given[: len(along)], iter(given[len(along) :])
     result = sizes.all_of(x)
     for axis, n in zip(along, axes(op.lengths), strict=True):
-        result[axis] = next(told) if n == DYNAMIC else n
+        result[axis] = next(dynamic) if n == DYNAMIC else n
     offsets = _offsets(lowering, op, x, starts, [result[axis] for axis in along])
     strides = [1] * len(result)
     part = tensor.ExtractSliceOp(x, offsets, result, strides, result_type(op))

@@ -44,9 +44,9 @@ class Extent:
 
 @lower(ReshapeOp)
 def _reshape(lowering: Lowering, op: ReshapeOp, operands: Sequence[SSAValue]) -> Sequence[SSAValue]:
-    x, *told = operands
+    x, *dynamic = operands
     type = result_type(op)
-    sizes = _result_sizes(lowering, op, x, told)
+    sizes = _result_sizes(lowering, op, x, dynamic)
     if 0 in (*shape_of(op.x), *shape_of(op.y)):
         return (Sizes(lowering).empty_as(sizes, type),)
     groups = _groups(_operand_extents(op), _result_extents(op))
@@ -67,13 +67,13 @@ def _cast(lowering: Lowering, x: SSAValue, shape: Sequence[int]) -> SSAValue:
 
 
 def _result_sizes(
-    lowering: Lowering, op: ReshapeOp, x: SSAValue, told: Sequence[SSAValue]
+    lowering: Lowering, op: ReshapeOp, x: SSAValue, dynamic: Sequence[SSAValue]
 ) -> list[Size]:
     shape = shape_of(op.y)
-    if DYNAMIC in shape and not told:
+    if DYNAMIC in shape and not dynamic:
         same = Sizes(lowering).of(x, shape_of(op.x).index(DYNAMIC))
         return [same if n == DYNAMIC else n for n in shape]
-    rest = iter(told)
+    rest = iter(dynamic)
     return [next(rest) if n == DYNAMIC else n for n in shape]
 
 
@@ -86,8 +86,8 @@ def _result_extents(op: ReshapeOp) -> list[Extent]:
     if DYNAMIC in shape and not op.sizes:
         unknown = _axis_extent(op.x, shape_of(op.x).index(DYNAMIC))
         return [unknown if n == DYNAMIC else Extent(n) for n in shape]
-    told = iter(op.sizes)
-    return [_value_extent(next(told)) if n == DYNAMIC else Extent(n) for n in shape]
+    dynamic = iter(op.sizes)
+    return [_value_extent(next(dynamic)) if n == DYNAMIC else Extent(n) for n in shape]
 
 
 def _axis_extent(x: SSAValue, axis: int) -> Extent:

@@ -75,7 +75,7 @@ def _written(
     assert walk is not None
     dims = [AffineExpr.dimension(k) for k in range(rank)]
     row = AffineMap(rank, 0, tuple(dims[1:]))
-    told = sizes.empty([count], signless(tensor_type(op.results[0]).element_type))
+    extent = sizes.empty([count], signless(tensor_type(op.results[0]).element_type))
     stacked = [
         sizes.empty([count, *rows], signless(tensor_type(y).element_type)) for y in op.stacked
     ]
@@ -90,7 +90,7 @@ def _written(
         found = step.inlined(b.block, [*before, *given[: len(xs)]], given[len(xs) :], results)
         return [*found[len(carried) :], *found[: len(carried)]]
 
-    inputs, outputs = [*xs, *captured, told], [*stacked, *carried]
+    inputs, outputs = [*xs, *captured, extent], [*stacked, *carried]
     loops = iterators(rank, [0])
     found = generic(lowering, inputs, outputs, maps, loops, body, DTYPES["f32"])
     step.forget()

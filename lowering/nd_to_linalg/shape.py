@@ -62,13 +62,13 @@ def result_type(op: Any) -> TensorType[Attribute]:
 
 @lower(BroadcastOp)
 def _broadcast(lowering: Lowering, op: BroadcastOp, operands: Operands) -> Operands:
-    x, *told = operands
+    x, *dynamic = operands
     dims, result, sizes = axes(op.dims), shape_of(op.y), Sizes(lowering)
     y: list[Size] = list(result)
     for axis, to in enumerate(dims):
         if result[to] == DYNAMIC and shape_of(op.x)[axis] == DYNAMIC:
             y[to] = sizes.of(x, axis)
-    for axis, size in zip(broadcast_unknown(shape_of(op.x), dims, result), told, strict=True):
+    for axis, size in zip(broadcast_unknown(shape_of(op.x), dims, result), dynamic, strict=True):
         y[axis] = size
     reads = [
         AffineExpr.dimension(to) if n == result[to] else AffineConstantExpr(0)

@@ -109,8 +109,8 @@ class Sizes:
         """Return a new tensor of ``type``, whose `?` are given by ``sizes``, one for each axis."""
         unknown = [
             self.value(n)
-            for n, told in zip(sizes, type.get_shape(), strict=True)
-            if told == DYNAMIC
+            for n, static in zip(sizes, type.get_shape(), strict=True)
+            if static == DYNAMIC
         ]
         return self.lowering.insert(tensor.EmptyOp(unknown, type)).tensor
 

@@ -108,12 +108,12 @@ def _readers(
     """Map each result that is returned into an argument's buffer to the argument's users."""
     found: dict[SSAValue, list[Operation]] = {}
     for number, given in enumerate(function.res_attrs.data if function.res_attrs else ()):
-        told = given.data.get(INTO)
-        if isinstance(told, IntegerAttr) and 0 <= told.value.data < len(function.args):
+        into = given.data.get(INTO)
+        if isinstance(into, IntegerAttr) and 0 <= into.value.data < len(function.args):
             value = last.operands[number]
             while isinstance(value, OpResult) and isinstance(value.op, _RESHAPES):
                 value = value.op.operands[0]
-            users = _users(function.args[told.value.data])
+            users = _users(function.args[into.value.data])
             found.setdefault(value, []).extend(op for op in users if op in order)
     return found
 

@@ -30,7 +30,7 @@ class Blame(NamedTuple):
     op: Operation | None
     """The innermost op in a function of the traceback: its parameter or variable `op`."""
 
-    def told(self, message: str, help: str = "") -> Diagnostic:
+    def diagnostic(self, message: str, help: str = "") -> Diagnostic:
         """Return an error that begins with ``message``, at the op."""
         named = f", at {self.op.name}" if self.op is not None else ""
         place = place_of(self.op) if self.op is not None else None

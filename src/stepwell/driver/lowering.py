@@ -88,7 +88,7 @@ class Source:
 
 def _with_machine_options(step: Step, machine: Machine, lock: str) -> Step:
     """Return a step with its options set from the machine."""
-    return step.told(machine.options() | {"lock": lock})
+    return step.with_options(machine.options() | {"lock": lock})
 
 
 _told_once = lru_cache(1024)(_with_machine_options)
@@ -234,7 +234,7 @@ class Lowering:
         message = f"compiler bug in stage '{stage.name}', in pass '{step}'{after}"
         if found.package:
             message = f"{found.package} fails in pass '{step}' of stage '{stage.name}'"
-        return CompileError(found.told(message, help))
+        return CompileError(found.diagnostic(message, help))
 
 
 @dataclass(frozen=True)
@@ -305,7 +305,7 @@ def _blaming_packages(message: str) -> Generator[None]:
     except Exception as error:
         if not (found := blame(error)).package:
             raise
-        raise CompileError(found.told(f"{found.package} {message}")) from error
+        raise CompileError(found.diagnostic(f"{found.package} {message}")) from error
 
 
 @contextmanager

@@ -24,8 +24,8 @@ def result_names(module: ModuleOp, entry: str) -> tuple[str, ...]:
     given = function.res_attrs.data if function.res_attrs else (DictionaryAttr({}),) * len(returned)
     found: list[str] = []
     for value, attributes in zip(returned, given, strict=False):
-        told = attributes.data.get(NAME)
-        name = told.data if isinstance(told, StringAttr) else value.name_hint or ""
+        attribute = attributes.data.get(NAME)
+        name = attribute.data if isinstance(attribute, StringAttr) else value.name_hint or ""
         found.append(_fresh(name, found) if name else "")
     return tuple(found)
 

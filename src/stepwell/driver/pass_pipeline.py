@@ -58,17 +58,17 @@ class Step:
             text = f"{anchor}({text})"
         return text
 
-    def told(self, known: Mapping[str, Any]) -> Step:
+    def with_options(self, known: Mapping[str, Any]) -> Step:
         """Return this step with the unset options that ``known`` has values for."""
-        options: Any = {f.name: f.default for f in dataclasses.fields(self.pass_)}
-        told = {
+        defaults: Any = {f.name: f.default for f in dataclasses.fields(self.pass_)}
+        options = {
             name: value
             for name, value in known.items()
-            if name in options and getattr(self.pass_, name) == options[name]
+            if name in defaults and getattr(self.pass_, name) == defaults[name]
         }
-        if not told:
+        if not options:
             return self
-        return dataclasses.replace(self, pass_=dataclasses.replace(self.pass_, **told))
+        return dataclasses.replace(self, pass_=dataclasses.replace(self.pass_, **options))
 
     def targets(self, module: ModuleOp) -> list[Operation]:
         """Return the ops that the pass runs on."""

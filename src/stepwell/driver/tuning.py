@@ -366,8 +366,8 @@ def program_of(candidate: Candidate, schedule: Nesting) -> ModuleOp:
 def _own_module(kernel_function: kernel.FuncOp, constant: Sequence[bool]) -> ModuleOp:
     """Return a module with a copy of a kernel and a function that launches it.
 
-    Its arguments are the kernel's arrays, constants last, preceded by one array of bytes for each
-    number the kernel takes and each `?` of its results; the array's length is the number.
+    Its arguments are the kernel's arrays, then, for each number the kernel takes and each `?` of
+    its results, an array of bytes with that length, then the kernel's constants.
     """
     function = kernel_function.clone()
     inputs, outputs = operands_of(function)

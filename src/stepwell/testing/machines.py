@@ -56,8 +56,8 @@ class Described:
             *("vector_bits", "vector_registers", "vector_unit", "fma", "signed_dots"),
             *("threads", "l1", "l2", "l3"),
         )
-        told = [f"{name}={getattr(self, name)}" for name in names]
-        return ",".join(["generic", *told, "vector_lanes=64", "hoist_constants=1"])
+        fields = [f"{name}={getattr(self, name)}" for name in names]
+        return ",".join(["generic", *fields, "vector_lanes=64", "hoist_constants=1"])
 
     @property
     def at_home(self) -> bool:

@@ -52,12 +52,12 @@ def devices_command(options: argparse.Namespace) -> int:
 def described(device: Device, is_default: bool, again: bool = False) -> Described:
     """Return the properties of a device."""
     machine = machine_of(device, described_machine())
-    told = told_by(device)
+    reported = told_by(device)
     assumed = "assumed" if device.is_cpu else f"assumed, as {file_of(device)}"
-    sources = {name: "told by the driver" if told.get(name) else assumed for name in SHOWN}
+    sources = {name: "told by the driver" if reported.get(name) else assumed for name in SHOWN}
     figures = measured(device, again)
     sources |= dict.fromkeys(MEASURED, "measured")
-    shown = {name: told[name] for name in ("clock", "lanes", "l2") if told[name]}
+    shown = {name: reported[name] for name in ("clock", "lanes", "l2") if reported[name]}
     return Described(device, replace(machine, **shown, **figures), sources, is_default)
 
 

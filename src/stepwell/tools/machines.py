@@ -85,7 +85,7 @@ def machine_command(options: argparse.Namespace) -> int:
 def described(text: str, again: bool = False) -> Described:
     """Return the machine described by a text, or this one, with its measured values."""
     machine = described_machine().override(text)
-    parts = [part for told in (_asked(), text) for part in named(told)[1]]
+    parts = [part for each in (_asked(), text) for part in named(each)[1]]
     given = {part.partition("=")[0]: "given" for part in parts}
     name = named(text)[0] or named(_asked())[0]
     if name:
@@ -116,12 +116,12 @@ def _assumed() -> dict[str, str]:
     name = this_machine().name
     if not name:
         return {}
-    told = [each.partition("=")[0] for each in known_machines()[name].properties]
+    known = [each.partition("=")[0] for each in known_machines()[name].properties]
     here, there = this_machine(), known_machine(name)
     return {
         each: f"assumed, as {name}"
         + ("" if getattr(here, each) == getattr(there, each) else " with as many cores")
-        for each in told
+        for each in known
     }
 
 

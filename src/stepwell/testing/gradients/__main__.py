@@ -18,12 +18,12 @@ def main() -> None:
     )
     parser.add_argument("--programs", type=int, default=200, help="how many; 200 where not given")
     parser.add_argument("--seed", type=int, default=0, help="others with each; 0 where not given")
-    told = parser.parse_args()
+    options = parser.parse_args()
     tally = Tally()
 
-    @seed(told.seed)
+    @seed(options.seed)
     @settings(
-        max_examples=told.programs,
+        max_examples=options.programs,
         database=None,
         deadline=None,
         print_blob=False,

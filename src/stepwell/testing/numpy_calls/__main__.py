@@ -59,8 +59,8 @@ def _kind(deviation: Deviation) -> str:
         said = re.sub(r"\b(u?int|float)\d+\b|\bbool\b", "T", str(deviation.got.error))
         return f"refused {deviation.call.name}: {said[:90]}"
     error = deviation.got.error
-    told = f" {type(error).__name__}: {str(error)[:60]}" if error is not None else ""
-    return f"{deviation.call.name}: {deviation.why}{told}"
+    reason = f" {type(error).__name__}: {str(error)[:60]}" if error is not None else ""
+    return f"{deviation.call.name}: {deviation.why}{reason}"
 
 
 if __name__ == "__main__":

@@ -93,25 +93,25 @@ class Oracle:
             found.append(padded(counts, size, 0))
         return found[0] if len(found) == 1 else tuple(found)
 
-    def unique_values(self, x: Any, **told: Any) -> Any:
+    def unique_values(self, x: Any, **keywords: Any) -> Any:
         """Return unique elements."""
-        return self.unique(x, equal_nan=False, **told)
+        return self.unique(x, equal_nan=False, **keywords)
 
-    def unique_counts(self, x: Any, **told: Any) -> Any:
+    def unique_counts(self, x: Any, **keywords: Any) -> Any:
         """Return unique elements, and counts."""
-        return self.unique(x, False, False, True, equal_nan=False, **told)
+        return self.unique(x, False, False, True, equal_nan=False, **keywords)
 
-    def unique_inverse(self, x: Any, **told: Any) -> Any:
+    def unique_inverse(self, x: Any, **keywords: Any) -> Any:
         """Return unique elements, and the inverse indices."""
-        return self.unique(x, False, True, equal_nan=False, **told)
+        return self.unique(x, False, True, equal_nan=False, **keywords)
 
-    def unique_all(self, x: Any, **told: Any) -> Any:
+    def unique_all(self, x: Any, **keywords: Any) -> Any:
         """Return unique elements, indices, inverse indices and counts."""
-        return self.unique(x, True, True, True, equal_nan=False, **told)
+        return self.unique(x, True, True, True, equal_nan=False, **keywords)
 
-    def union1d(self, a: Any, b: Any, **told: Any) -> Any:
+    def union1d(self, a: Any, b: Any, **keywords: Any) -> Any:
         """Return the union."""
-        return self.unique(np.concatenate([np.ravel(a), np.ravel(b)]), **told)
+        return self.unique(np.concatenate([np.ravel(a), np.ravel(b)]), **keywords)
 
     def intersect1d(self, a: Any, b: Any, size: int, fill_value: Any = 0) -> Any:
         """Return the intersection."""

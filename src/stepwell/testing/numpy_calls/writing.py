@@ -91,9 +91,9 @@ def parted(g: Draw) -> Call:
 def sized(g: Draw) -> Call:
     """Return a call that fixes the size of its result."""
     name = g.pick(UNKNOWN_SIZES)
-    told = f"size={g.pick((0, 1, 3, 6))}"
+    keywords = f"size={g.pick((0, 1, 3, 6))}"
     if g.chance(0.4):
-        told += f", fill_value={g.pick(('-1', '7', '0'))}"
+        keywords += f", fill_value={g.pick(('-1', '7', '0'))}"
     g.tame = g.chance(0.5)
     a = g.array(tuple(max(n, 1) for n in g.shape(1, 2)))
     if name in ("union1d", "intersect1d", "setdiff1d", "setxor1d"):
@@ -111,8 +111,8 @@ def sized(g: Draw) -> Call:
         g.arrays[a] = np.array([g.pick((0, 1, 3, 6)) for _ in range(g.of(a).size)], np.int64)
         return Call(f"r = m.bincount({a}, length={g.pick((0, 3, 9))})", g.arrays, name, "snp")
     if g.of(a).dtype.kind in "ub" or name in ("union1d", "intersect1d", "setdiff1d", "setxor1d"):
-        told = told.replace("-1", "1")
-    text = f"m.{name}({given}, {told})"
+        keywords = keywords.replace("-1", "1")
+    text = f"m.{name}({given}, {keywords})"
     many = name in ("unique_all", "unique_counts", "unique_inverse")
     text = f"r = tuple({text})" if many else f"r = {text}"
     return Call(text, g.arrays, f"{name}(size=)", "snp", "exact", True)

@@ -89,8 +89,8 @@ class Row:
         if type == "index":
             return np.asarray(sizes[0], np.int64)
         *axes, element = type.removeprefix("tensor<").removesuffix(">").split("x")
-        told = iter(sizes)
-        shape = tuple(next(told) if n == "?" else int(n) for n in axes)
+        dynamic = iter(sizes)
+        shape = tuple(next(dynamic) if n == "?" else int(n) for n in axes)
         draw = self.values if callable(self.values) else self.values.get(name, anything)
         dtype = DTYPES[element]
         return dtype.round(draw(random, dtype, shape)).reshape(shape)

@@ -68,8 +68,8 @@ def broadcast(p: Program, x: Value) -> Value:
     size = p.pick(sizes)
     shape = (*x.shape[:at], size, *x.shape[at:])
     dims = [a for a in range(len(shape)) if a != at]
-    told = f", sizes({p.size(size)})" if isinstance(size, str) else ""
-    return _move(p, f"broadcast %{x.name}{told} {{dims = {dims}}}", x, shape)
+    clause = f", sizes({p.size(size)})" if isinstance(size, str) else ""
+    return _move(p, f"broadcast %{x.name}{clause} {{dims = {dims}}}", x, shape)
 
 
 def reduce_first(p: Program, x: Value) -> Value:
@@ -104,21 +104,21 @@ def reshape(p: Program, x: Value) -> Value:
 
 def _flatten(p: Program, x: Value, a: int) -> Value:
     """Merge two axes, one of which is dynamic."""
-    if not p.told(x.shape):
+    if not p.has_sizes(x.shape):
         return unary(p, x)
     one, two = p.size(x.shape[a]), p.size(x.shape[a + 1])
     product = f"%{p.fresh('n')}"
     p.line(f"{product} = arith.muli {one}, {two} : index")
     shape = [*x.shape[:a], p.fresh("d"), *x.shape[a + 2 :]]
-    told = [product if n == shape[a] else p.size(n) for n in shape if isinstance(n, str)]
-    sizes = f", sizes({', '.join(told)})"
+    dynamic = [product if n == shape[a] else p.size(n) for n in shape if isinstance(n, str)]
+    sizes = f", sizes({', '.join(dynamic)})"
     asked = reshape_unknown(_shape(x.shape), _shape(shape))
     return _move(p, f"reshape %{x.name}{sizes if asked else ''}", x, shape)
 
 
 def _sized(p: Program, x: Value, shape: Sequence[Size]) -> Value:
     """Reshape ``x`` with its own dynamic sizes."""
-    if not p.told(x.shape):
+    if not p.has_sizes(x.shape):
         return unary(p, x)
     sizes = p.sizes(shape) if reshape_unknown(_shape(x.shape), _shape(shape)) else ""
     return _move(p, f"reshape %{x.name}{sizes}", x, shape)

@@ -37,7 +37,9 @@ def root(p: Program, x: Value) -> Value:
     if not x.floats or x.bound is None:
         return unary(p, x)
     positive = p.op(f"nd.abs %{x.name}", x.shape, x.dtype, x.bound)
-    one = p.op(f"nd.full 1.0{p.sizes(x.shape)}", x.shape, x.dtype, 1.0) if p.told(x.shape) else x
+    one = (
+        p.op(f"nd.full 1.0{p.sizes(x.shape)}", x.shape, x.dtype, 1.0) if p.has_sizes(x.shape) else x
+    )
     if one is x:
         return p.op(f"nd.sqrt %{positive.name}", x.shape, x.dtype)
     away = p.op(f"nd.add %{positive.name}, %{one.name}", x.shape, x.dtype, x.bound + 1)
@@ -121,7 +123,7 @@ def clamp(p: Program, x: Value) -> Value:
 
 def full(p: Program, x: Value) -> Value:
     """Add a tensor of the type of ``x``: a splat, or iota along an axis."""
-    if not p.told(x.shape) or x.dtype == "i1":
+    if not p.has_sizes(x.shape) or x.dtype == "i1":
         return unary(p, x)
     if x.shape and p.chance():
         axis = p.number(0, len(x.shape) - 1)

@@ -156,7 +156,7 @@ class Program:
         unknown = [self.size(n) for n in shape if isinstance(n, str)]
         return f", sizes({', '.join(unknown)})" if unknown else ""
 
-    def told(self, shape: Sequence[Size]) -> bool:
+    def has_sizes(self, shape: Sequence[Size]) -> bool:
         """Whether every dynamic size of ``shape`` is that of a visible value."""
         return all(isinstance(n, int) or n in self.known for n in shape)
 

@@ -94,8 +94,8 @@ def run(seed: int, target: str, machine: str, quick: bool = False) -> str:
 
         recipe = shrink(recipe, seed, fails)
         error = failure(recipe) or error
-    told = "".join(traceback.format_exception_only(error))
-    return f"seed {seed}, {target}, machine '{machine}': {told}\n{text_of(recipe)}\n"
+    message = "".join(traceback.format_exception_only(error))
+    return f"seed {seed}, {target}, machine '{machine}': {message}\n{text_of(recipe)}\n"
 
 
 def main(arguments: list[str]) -> int:
@@ -107,18 +107,18 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--target", choices=("c", "opencl", "both"), default="c")
     parser.add_argument("--machine", help="instead of several in turn")
     parser.add_argument("--quick", action="store_true", help="do not shrink what fails")
-    told = parser.parse_args(arguments)
-    end, done, failed = time.monotonic() + told.seconds, 0, Counter[str]()
-    for seed in range(told.seed, told.seed + told.programs):
+    options = parser.parse_args(arguments)
+    end, done, failed = time.monotonic() + options.seconds, 0, Counter[str]()
+    for seed in range(options.seed, options.seed + options.programs):
         if time.monotonic() > end:
             break
         if done % BATCH == 0:
             fresh_cache()
-        target = told.target if told.target != "both" else ("c", "c", "opencl")[seed % 3]
-        machine = told.machine if told.machine is not None else MACHINES[seed % len(MACHINES)]
+        target = options.target if options.target != "both" else ("c", "c", "opencl")[seed % 3]
+        machine = options.machine if options.machine is not None else MACHINES[seed % len(MACHINES)]
         if target == "opencl":
             machine = for_opencl(machine)
-        report = run(seed, target, machine, told.quick)
+        report = run(seed, target, machine, options.quick)
         done += 1
         if report:
             failed[report.split("\n")[0]] += 1

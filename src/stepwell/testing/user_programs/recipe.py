@@ -110,8 +110,8 @@ def apply_known(xp: Any, step: Step, operands: Sequence[Known]) -> list[Known]:
     with np.errstate(all="ignore"):
         ys = op.apply(xp, [k.array for k in operands], step.how)
         many = [np.asarray(y) for y in (ys if isinstance(ys, tuple) else (ys,))]
-        told = op.known(operands, many, step.how)
-    return [Known(y, dtype, error) for y, (dtype, error) in zip(many, told, strict=True)]
+        bounds = op.known(operands, many, step.how)
+    return [Known(y, dtype, error) for y, (dtype, error) in zip(many, bounds, strict=True)]
 
 
 def run_traced(xp: Any, steps: Sequence[Step], leaves: Sequence[Any]) -> list[Any]:

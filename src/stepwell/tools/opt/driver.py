@@ -105,7 +105,7 @@ class Driver:
         self.printer.check_names(known.passes)
         if options.machine:
             there = machine_for("c", options.machine).options()
-            steps = [step.told(there) for step in steps]
+            steps = [step.with_options(there) for step in steps]
         self._refuse_inexact(steps)
         out, failed = io.StringIO(), False
         for number, (chunk, first_line) in enumerate(self._chunks(text)):
@@ -288,7 +288,7 @@ class Driver:
             raise
         except Exception as error:
             message = f"target '{options.target}' cannot print the module"
-            raise CompileError(blame(error).told(message)) from error
+            raise CompileError(blame(error).diagnostic(message)) from error
         return out.getvalue()
 
     def _reproduce(
@@ -303,7 +303,7 @@ class Driver:
 
     def _crash_report(self, crash: Crash) -> Diagnostic:
         help = f"reproduce with: stepwell-opt --run-reproducer --debug {self.reproducer}"
-        return blame(crash.error).told(f"pass '{crash.step}' crashed", help)
+        return blame(crash.error).diagnostic(f"pass '{crash.step}' crashed", help)
 
     def _traceback(self) -> None:
         if self.options.debug:

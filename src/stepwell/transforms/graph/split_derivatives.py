@@ -239,7 +239,7 @@ def _update_type(function: func.FuncOp, arguments: int, results: int) -> None:
         ("arg_attrs", arguments, len(block.args)),
         ("res_attrs", results, len(outputs)),
     ):
-        told = function.properties.get(name)
-        if isinstance(told, ArrayAttr):
+        attributes = function.properties.get(name)
+        if isinstance(attributes, ArrayAttr):
             rest = [DictionaryAttr({}) for _ in range(total - count)]
-            function.properties[name] = ArrayAttr([*list(told)[:count], *rest])
+            function.properties[name] = ArrayAttr([*list(attributes)[:count], *rest])

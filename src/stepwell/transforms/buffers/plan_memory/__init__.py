@@ -213,11 +213,11 @@ class _Plan:
         name = f"{self.function.sym_name.data}.arena"
         index = IndexType()
         type = FunctionType.from_lists([index] * len(block.args), [index])
-        told = func.FuncOp(name, type, Region(block))
-        locate(told, self.function.location)
+        size_function = func.FuncOp(name, type, Region(block))
+        locate(size_function, self.function.location)
         around = self.function.parent_block()
         assert around is not None
-        around.insert_op_after(told, self.function)
+        around.insert_op_after(size_function, self.function)
 
 
 class _Offsets:

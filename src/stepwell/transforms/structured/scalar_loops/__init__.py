@@ -102,9 +102,9 @@ def _scalar(loop: scf.WhileOp | scf.ForOp, code: Code) -> tuple[scf.ForOp, list[
     inits = list(loop.arguments if isinstance(loop, scf.WhileOp) else loop.iter_args)
     kept = [_is_kept(loop, k) for k in range(len(inits))]
     arrays = [k for k, v in enumerate(inits) if not is_number(v) and not kept[k]]
-    told = [k for k, r in enumerate(loop.results) if is_number(r) and r.first_use is not None]
+    scalars = [k for k, r in enumerate(loop.results) if is_number(r) and r.first_use is not None]
     index = IndexType()
-    types = [inits[k].type for k in arrays] + [loop.results[k].type for k in told]
+    types = [inits[k].type for k in arrays] + [loop.results[k].type for k in scalars]
     top = code.top
     for type in (index, *types):
         top.insert_arg(type, len(top.args))
@@ -120,14 +120,14 @@ def _scalar(loop: scf.WhileOp | scf.ForOp, code: Code) -> tuple[scf.ForOp, list[
     else:
         found = for_loop(translation, loop, given)
     ends = [found[k] for k in arrays]
-    for k, into in zip(told, top.args[1 + len(arrays) :], strict=True):
+    for k, into in zip(scalars, top.args[1 + len(arrays) :], strict=True):
         assert isinstance(into.type, TensorType)
         at = [code.index(0) for _ in into.type.get_shape()]
         ends.append(code.put(tensor.InsertOp(found[k], into, at)).results[0])
     code.put(scf.YieldOp(*ends))
     code.finish()
     zero, one = (arith.ConstantOp(IntegerAttr(n, index)) for n in (0, 1))
-    empties = [tensor.EmptyOp([], loop.results[k].type) for k in told]
+    empties = [tensor.EmptyOp([], loop.results[k].type) for k in scalars]
     carried = [*(inits[k] for k in arrays), *(e.tensor for e in empties)]
     new = scf.ForOp(zero, one, one, carried, Region(top))
     parent = loop.parent
@@ -136,7 +136,7 @@ def _scalar(loop: scf.WhileOp | scf.ForOp, code: Code) -> tuple[scf.ForOp, list[
     for op in (zero, one, *empties, new):
         op.location = loop.location
     results = [inits[k] for k in range(len(inits))]
-    for k, result in zip([*arrays, *told], new.results, strict=True):
+    for k, result in zip([*arrays, *scalars], new.results, strict=True):
         result.name_hint = loop.results[k].name_hint
         results[k] = result
     return new, results
