@@ -1,4 +1,4 @@
-"""The summary of a kernel: the buffer of each tensor inside it, and what its callers rely on."""
+"""The summary of a kernel: the buffer of each tensor in it, and the uses of its arguments."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Chain:
         return tensor_type(self.values[0])
 
 
-class Steps:
+class Accesses:
     """The ops of a kernel that read or write elements, in order, with their reads and writes."""
 
     def __init__(self, function: kernel.FuncOp) -> None:
@@ -102,12 +102,12 @@ def summarize(function: kernel.FuncOp, wanted: Collection[tuple[int, int]] = ())
     arguments = function.body.block.args
     results = len(returned(function).values)
     inputs, destinations = len(arguments) - results, arguments[len(arguments) - results :]
-    steps = Steps(function)
-    chain_of = _chains(function, steps)
+    accesses = Accesses(function)
+    chain_of = _chains(function, accesses)
     sizes = Sizes(arguments)
-    begun = {w.destination for writes in steps.writes for w in writes if w.reads}
+    begun = {w.destination for writes in accesses.writes for w in writes if w.reads}
     kept = set(returned(function).values)
-    reads_destination = [v in steps.of or v in begun or v in kept for v in destinations]
+    reads_destination = [v in accesses.of or v in begun or v in kept for v in destinations]
 
     def usable(chain: Chain, target: Chain) -> bool:
         if target.argument is None:
@@ -115,14 +115,15 @@ def summarize(function: kernel.FuncOp, wanted: Collection[tuple[int, int]] = ())
         number = target.argument - inputs
         over = [arguments[i] for i, d in wanted if d == number]
         return not reads_destination[number] and not any(
-            _dies_at(function, steps, value, target) and not _dies_at(function, steps, value, chain)
+            _dies_at(function, accesses, value, target)
+            and not _dies_at(function, accesses, value, chain)
             for value in over
         )
 
-    _reuse(function, steps, chain_of, usable, None)
-    _reuse(function, steps, chain_of, usable, lambda c: not _is_small(function, steps, c))
-    _reuse(function, steps, chain_of, usable, lambda c: _is_row(function, steps, c))
-    extras = _host_temporaries(function, steps, chain_of)
+    _reuse(function, accesses, chain_of, usable, None)
+    _reuse(function, accesses, chain_of, usable, lambda c: not _is_small(function, accesses, c))
+    _reuse(function, accesses, chain_of, usable, lambda c: _is_row(function, accesses, c))
+    extras = _host_temporaries(function, accesses, chain_of)
     for number, chain in enumerate(extras):
         chain.argument = len(arguments) + number
     return KernelSummary(
@@ -131,18 +132,18 @@ def summarize(function: kernel.FuncOp, wanted: Collection[tuple[int, int]] = ())
         extras,
         [sizes.shape(c.values[0]) for c in extras],
         sizes,
-        [v in steps.of for v in arguments[:inputs]],
+        [v in accesses.of for v in arguments[:inputs]],
         reads_destination,
-        _in_place(function, steps, chain_of, inputs, results),
+        _in_place(function, accesses, chain_of, inputs, results),
     )
 
 
-def _chains(function: kernel.FuncOp, steps: Steps) -> dict[SSAValue, Chain]:
+def _chains(function: kernel.FuncOp, accesses: Accesses) -> dict[SSAValue, Chain]:
     chain_of: dict[SSAValue, Chain] = {}
     for op in function.body.block.ops:
         if op.name == "tensor.empty":
             chain_of[op.results[0]] = Chain([op.results[0]])
-    for number, (reads, writes) in enumerate(zip(steps.reads, steps.writes, strict=True)):
+    for number, (reads, writes) in enumerate(zip(accesses.reads, accesses.writes, strict=True)):
         for read in reads:
             if (chain := chain_of.get(read.value)) is not None:
                 chain.last, chain.touched = number, True
@@ -171,7 +172,7 @@ def _extend(chain_of: dict[SSAValue, Chain], write: Write, number: int) -> None:
 
 def _reuse(
     function: kernel.FuncOp,
-    steps: Steps,
+    accesses: Accesses,
     chain_of: dict[SSAValue, Chain],
     usable: Callable[[Chain, Chain], bool],
     kind: Callable[[Chain], bool] | None,
@@ -196,7 +197,7 @@ def _reuse(
                 and open
                 and not target.is_virtual
                 and usable(chain, target)
-                and _fits(function, steps, chain, target)
+                and _fits(function, accesses, chain, target)
             ):
                 target.first = chain.first
                 target.values.extend(chain.values)
@@ -204,31 +205,31 @@ def _reuse(
                 break
 
 
-def _fits(function: kernel.FuncOp, steps: Steps, chain: Chain, target: Chain) -> bool:
+def _fits(function: kernel.FuncOp, accesses: Accesses, chain: Chain, target: Chain) -> bool:
     if chain.type != target.type or chain.last > target.first:
         return False
-    written = [w for w in steps.writes[target.first] if w.result in target.values]
+    written = [w for w in accesses.writes[target.first] if w.result in target.values]
     if not written:
         return False
     if chain.last == target.first:
-        op = steps.ops[chain.last]
-        if not all(_same_index(op, r, written[0]) for r in _uses(steps, chain, True)):
+        op = accesses.ops[chain.last]
+        if not all(_same_index(op, r, written[0]) for r in _uses(accesses, chain, True)):
             return False
     elif DYNAMIC_INDEX in chain.type.get_shape():
         return False
     return all(
         _same_iteration(function, map, written[0].map)
-        for map in (r.map for r in _uses(steps, chain, False))
+        for map in (r.map for r in _uses(accesses, chain, False))
     )
 
 
-def _uses(steps: Steps, chain: Chain, at_the_end: bool) -> list[Read | Write]:
+def _uses(accesses: Accesses, chain: Chain, at_the_end: bool) -> list[Read | Write]:
     """Return the reads and writes of ``chain``: those of its last op, or those of all ops."""
     members = set(chain.values)
     uses: list[Read | Write] = []
     for number in range(chain.last if at_the_end else chain.first, chain.last + 1):
-        uses.extend(r for r in steps.reads[number] if r.value in members)
-        uses.extend(w for w in steps.writes[number] if w.result in members)
+        uses.extend(r for r in accesses.reads[number] if r.value in members)
+        uses.extend(w for w in accesses.writes[number] if w.result in members)
     return uses
 
 
@@ -261,12 +262,12 @@ def _same_iteration(
     return None not in axes and axes == shared_axes(other, shared)
 
 
-def _is_row(function: kernel.FuncOp, steps: Steps, chain: Chain) -> bool:
+def _is_row(function: kernel.FuncOp, accesses: Accesses, chain: Chain) -> bool:
     """Whether a temporary is scratch with several elements for each shared iteration."""
-    if not _is_small(function, steps, chain):
+    if not _is_small(function, accesses, chain):
         return False
     shared = choices.number(function, "kernel.shared")
-    maps = [use.map for use in _uses(steps, chain, False)]
+    maps = [use.map for use in _uses(accesses, chain, False)]
     return all(
         map is not None and len(set(shared_axes(map, shared)) - {None}) < chain.type.get_num_dims()
         for map in maps
@@ -274,7 +275,7 @@ def _is_row(function: kernel.FuncOp, steps: Steps, chain: Chain) -> bool:
 
 
 def _host_temporaries(
-    function: kernel.FuncOp, steps: Steps, chain_of: dict[SSAValue, Chain]
+    function: kernel.FuncOp, accesses: Accesses, chain_of: dict[SSAValue, Chain]
 ) -> list[Chain]:
     """Return the temporaries that do not fit a kernel's stack, each alone or with those before."""
     extras: list[Chain] = []
@@ -282,26 +283,26 @@ def _host_temporaries(
     for chain in dict.fromkeys(chain_of.values()):
         if chain.argument is not None or not chain.touched or chain.is_virtual:
             continue
-        bytes = _part(function, steps, chain)
-        if _is_small(function, steps, chain) and bytes is not None and bytes * points <= left:
+        bytes = _part(function, accesses, chain)
+        if _is_small(function, accesses, chain) and bytes is not None and bytes * points <= left:
             left -= bytes * points
         else:
             extras.append(chain)
     return extras
 
 
-def _is_small(function: kernel.FuncOp, steps: Steps, chain: Chain) -> bool:
+def _is_small(function: kernel.FuncOp, accesses: Accesses, chain: Chain) -> bool:
     """Whether one shared iteration's part of a temporary is static and fits the scratch."""
-    bytes = _part(function, steps, chain)
+    bytes = _part(function, accesses, chain)
     if bytes is None:
         return False
     return bytes <= SCRATCH_BYTES and bytes * _in_flight(function) <= IN_FLIGHT_BYTES
 
 
-def _part(function: kernel.FuncOp, steps: Steps, chain: Chain) -> int | None:
+def _part(function: kernel.FuncOp, accesses: Accesses, chain: Chain) -> int | None:
     """Return the bytes of one shared iteration's part of a temporary, None if not static."""
     shape = list(chain.type.get_shape())
-    for use in _uses(steps, chain, False):
+    for use in _uses(accesses, chain, False):
         if isinstance(use, Write) and use.map is not None:
             axes = shared_axes(use.map, choices.number(function, "kernel.shared"))
             part = [n for a, n in enumerate(shape) if a not in axes]
@@ -323,13 +324,13 @@ def _in_flight(function: kernel.FuncOp) -> int:
 
 def _in_place(
     function: kernel.FuncOp,
-    steps: Steps,
+    accesses: Accesses,
     chain_of: dict[SSAValue, Chain],
     inputs: int,
     results: int,
 ) -> list[tuple[int, int]]:
     """Return pairs of an input and a destination whose elements are read before their writes."""
-    if any(isinstance(op, scf.ForOp) for op in steps.ops):
+    if any(isinstance(op, scf.ForOp) for op in accesses.ops):
         return []
     arguments = function.body.block.args
     found: list[tuple[int, int]] = []
@@ -338,32 +339,32 @@ def _in_place(
         if not chains:
             continue
         first = min(c.first for c in chains)
-        written = [w for w in steps.writes[first] if chain_of[w.result] in chains]
+        written = [w for w in accesses.writes[first] if chain_of[w.result] in chains]
         if not written:
             continue
         for i in range(inputs):
             same = arguments[i].type == arguments[inputs + d].type
-            if same and _dies_before(function, steps, arguments[i], first, written[0]):
+            if same and _dies_before(function, accesses, arguments[i], first, written[0]):
                 found.append((i, d))
     return found
 
 
-def _dies_at(function: kernel.FuncOp, steps: Steps, value: SSAValue, chain: Chain) -> bool:
+def _dies_at(function: kernel.FuncOp, accesses: Accesses, value: SSAValue, chain: Chain) -> bool:
     """Whether each element of an input is read before the same element of a chain is written."""
-    written = [w for w in steps.writes[chain.first] if w.result in chain.values]
-    return bool(written) and _dies_before(function, steps, value, chain.first, written[0])
+    written = [w for w in accesses.writes[chain.first] if w.result in chain.values]
+    return bool(written) and _dies_before(function, accesses, value, chain.first, written[0])
 
 
 def _dies_before(
-    function: kernel.FuncOp, steps: Steps, value: SSAValue, first: int, written: Write
+    function: kernel.FuncOp, accesses: Accesses, value: SSAValue, first: int, written: Write
 ) -> bool:
     same_size = DYNAMIC_INDEX not in tensor_type(value).get_shape()
-    reads = steps.of.get(value, ())
+    reads = accesses.of.get(value, ())
     for number, read in reads:
         if number > first or read.map is None:
             return False
         if number == first:
-            if not _same_index(steps.ops[first], read, written):
+            if not _same_index(accesses.ops[first], read, written):
                 return False
             same_size = True
         elif not _same_iteration(function, read.map, written.map):
