@@ -198,7 +198,14 @@ def _changed(function: kernel.FuncOp, old: Nesting, choose: Choose[Any]) -> Nest
         case "pipeline":
             new.pipeline_rows = choose([0, 2, 5])
         case _:
-            marks = ["prefetch", "pack_rows", "pack_first", "dots", "unsigned_rows", "in_floats"]
+            marks = [
+                "prefetch",
+                "pack_rows",
+                "pack_first",
+                "dots",
+                "bias_to_unsigned",
+                "accumulate_in_f32",
+            ]
             mark = choose([*marks, "unroll"])
             setattr(new, mark, not getattr(new, mark))
     new.steps = parallel_steps(new, loops)

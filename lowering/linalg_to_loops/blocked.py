@@ -114,7 +114,7 @@ class Blocked(Tiles):
             inputs = list(self.micro.inputs)
             inputs[packing.operand] = packing.access
             self.micro.inputs = tuple(inputs)
-        if self.plan.schedule.unsigned_rows:
+        if self.plan.schedule.bias_to_unsigned:
             op = memref.AllocaOp.get(i32, 64, [self.columns])
             self.offsets = self.writer.result(op, "offsets")
         if self.row_packing is not None and whole and self.first == self.row:

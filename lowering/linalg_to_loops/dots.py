@@ -48,7 +48,7 @@ def dot_body(op: Structured, schedule: Schedule, row_operand: int) -> Structured
     elements = dot_elements(op.body) if op.body is not None else None
     total = element_of(op.outputs[0].buffer)
     assert elements is not None and op.body is not None
-    if schedule.unsigned_rows:
+    if schedule.bias_to_unsigned:
         elements = ("ui8", elements[1]) if row_operand == 0 else (elements[0], "ui8")
     body = Block(arg_types=[i32, i32, total])
     for new, old in zip(body.args, op.body.args, strict=True):
@@ -67,7 +67,7 @@ def is_for_matrix_unit(plan: Plan) -> bool:
     Only sums over one loop, in blocks of rows and columns, use the unit; others sum in registers.
     """
     schedule = plan.schedule
-    if not schedule.dots or schedule.unsigned_rows or schedule.tile[0] % SIDE:
+    if not schedule.dots or schedule.bias_to_unsigned or schedule.tile[0] % SIDE:
         return False
     sum = contraction_of(plan)
     columns = schedule.tile[1] * sum.width

@@ -28,7 +28,7 @@ from stepwell.lowering.linalg_to_loops.dots import (
     without_bias,
 )
 from stepwell.lowering.linalg_to_loops.epilogue import is_long
-from stepwell.lowering.linalg_to_loops.floats import in_floats, joined
+from stepwell.lowering.linalg_to_loops.f32_accumulation import accumulate_in_f32, joined
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.packing import Packing
 from stepwell.lowering.linalg_to_loops.plan import Plan
@@ -74,7 +74,7 @@ class Tiles(Nest):
         row_operand, packed = roles_of(self.sum, self.first, self.column)
         self.along = self.column in dims_of(self.sum.inputs[row_operand].exprs)
         """Whether the operand read in place varies with the columns too, and ends where they do."""
-        self.product = in_floats(self.sum) if plan.schedule.in_floats else self.sum
+        self.product = accumulate_in_f32(self.sum) if plan.schedule.accumulate_in_f32 else self.sum
         """The contraction as it is in registers."""
         self.panels = in_panels(self.sum.inputs[packed].exprs, self.column)
         self.packing: Packing | None = None
@@ -151,7 +151,7 @@ class Tiles(Nest):
             sums,
             self.sizes[-2],
             rows=True,
-            biased=self.plan.schedule.unsigned_rows,
+            biased=self.plan.schedule.bias_to_unsigned,
             by_rows=is_for_matrix_unit(self.plan),
         )
 
@@ -307,7 +307,7 @@ class Tiles(Nest):
         """Run the innermost loop from ``state``; sums of f32 begin at zero and are added to it."""
         if self.offsets is not None:
             state = without_bias(self.writer, self.offsets, points, self.column, state)
-        if not self.plan.schedule.in_floats:
+        if not self.plan.schedule.accumulate_in_f32:
             return self.run(self.micro, points, state)
         zero = self.writer.splat(FloatAttr(0.0, f32), points[0].width)
         return joined(self.writer, state, self.run(self.micro, points, [zero] * len(state)))

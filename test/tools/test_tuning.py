@@ -260,7 +260,7 @@ def test_choices_of_every_kind_are_read_and_written() -> None:
     for text in (attention, SMALL, PRODUCT.format(m=2, k=900, n=8000), bytes):
         for candidate in tuning.candidates_of(Source(text, "<test>", "main", MACHINE)):
             chosen = candidate.schedule
-            assert text != bytes or (chosen.pack_rows and chosen.dots and chosen.unsigned_rows)
+            assert text != bytes or (chosen.pack_rows and chosen.dots and chosen.bias_to_unsigned)
             module = tuning.program_of(candidate, candidate.schedule)
             before = str(module)
             Schedule(vector_registers=32).apply(Context(), module)

@@ -102,7 +102,7 @@ def test_blocks_in_the_interpreter(attributes: str, width: int, layout: str, sta
 def test_rows_packed_in_the_interpreter(layout: str, static: bool, floats: str) -> None:
     """Blocks of six rows, packed in eights: whole, at the edge, and turned over."""
     attributes = "tile = [3, 2], blocks = [6, 8, 4], pack_rows"
-    attributes += ", in_floats" if floats else ""
+    attributes += ", accumulate_in_f32" if floats else ""
     for i, (m, n, k) in enumerate([*SIZES, (24, 8, 9)]):
         element, of, body = ("i8", "i32", WIDENED) if floats or i % 2 else ("f32", "f32", FLOATS)
         if floats:
@@ -128,7 +128,7 @@ def test_floats_that_are_not_exact(attributes: str, body: str, message: str) -> 
     element, of = ("i8", "i32") if body is WIDENED else ("f32", "f32")
     shapes, kinds = [(4, 8), (8, 8), (8,), (4, 8)], (element, element, of, of)
     dims = ";".join(_buffer(s, kind, True) for s, kind in zip(shapes, kinds, strict=True))
-    block = f"tile = [2, 2], blocks = {attributes}, in_floats"
+    block = f"tile = [2, 2], blocks = {attributes}, accumulate_in_f32"
     context, module = parsed(_kernel("mk,kn", block, 4, dims, body, of))
     with pytest.raises(CompileError, match=message):
         LinalgToLoops().apply(context, module)
@@ -303,6 +303,6 @@ def test_bytes_summed_up_in_16_bits_wrap_around(sizes: str, n: int) -> None:
       func.return %y : tensor<{sizes}xi16>
     }}"""
     program = sw.compile(text)
-    assert has(kernels_for(text), "in_floats")
+    assert has(kernels_for(text), "accumulate_in_f32")
     x, w = (RANDOM.integers(-128, 128, (n, n)).astype(np.int8) for _ in range(2))
     np.testing.assert_array_equal(program(x, w), x.astype(np.int16) @ w.astype(np.int16))

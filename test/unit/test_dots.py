@@ -62,9 +62,9 @@ DOTS = "pack_rows, dots"
 @pytest.mark.parametrize(
     "block, width, signs",
     [
-        ("tile = [3, 2], blocks = [6, 16, 8]", 4, "ss, unsigned_rows"),
+        ("tile = [3, 2], blocks = [6, 16, 8]", 4, "ss, bias_to_unsigned"),
         ("tile = [2, 2], blocks = [4, 8, 40], parallel = 2", 4, "us"),
-        ("tile = [2, 3], blocks = [4, 3, 6]", 1, "ss, unsigned_rows"),
+        ("tile = [2, 3], blocks = [4, 3, 6]", 1, "ss, bias_to_unsigned"),
         ("tile = [2, 1], blocks = [6, 8, 4], parallel = 1", 4, "su"),
     ],
 )
@@ -87,8 +87,8 @@ def test_words_in_the_interpreter(
     "attributes, signs, message",
     [
         ("dots", "ss", "both operands are packed as dot"),
-        (f"{DOTS}, in_floats", "ss", "both operands are packed as dot"),
-        (f"{DOTS}, unsigned_rows", "us", "only signed bytes are packed as biased_dot"),
+        (f"{DOTS}, accumulate_in_f32", "ss", "both operands are packed as dot"),
+        (f"{DOTS}, bias_to_unsigned", "us", "only signed bytes are packed as biased_dot"),
     ],
 )
 def test_what_cannot_be_in_words(attributes: str, signs: str, message: str) -> None:
@@ -154,7 +154,7 @@ def test_words_chosen_by_the_compiler(
     program = sw.compile(module, machine=machine)
     text = kernels_for(module, machine)
     assert has(text, "dots")
-    assert (has(text, "unsigned_rows")) == (kinds[0] == "i8" and "signed" not in machine)
+    assert (has(text, "bias_to_unsigned")) == (kinds[0] == "i8" and "signed" not in machine)
     head = (batch,) if batch else ()
     first, second, _ = _shapes(layout, m, n, k)
     x, w = (_bytes((*head, *s), kind) for s, kind in zip((first, second), kinds, strict=True))

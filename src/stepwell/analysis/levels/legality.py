@@ -212,7 +212,7 @@ class _Steps:
         kind = element(self.op.inputs[operand])
         if self.nesting.dots:
             return -(-deep * 8 * _bytes(kind) // WORD) * (WORD // 8)
-        if self.nesting.in_floats:
+        if self.nesting.accumulate_in_f32:
             return 4 * deep
         return _bytes(_widened(self.op.body.block.args[operand])) * deep
 
@@ -233,7 +233,7 @@ class _Steps:
                 "rows are packed only where blocks cut the last two shared loops, the sum has one "
                 "loop and the operand varies with the rows alone"
             )
-        if nesting.in_floats:
+        if nesting.accumulate_in_f32:
             signs = byte_products(body)
             if signs is None:
                 refuse("only products of bytes are summed as f32")
@@ -248,9 +248,14 @@ class _Steps:
         elements = dot_elements(self.op.body.block)
         if elements is None or (total == i32) != (elements[0] in ("i8", "ui8")):
             refuse("only products of bytes summed in i32, and of halves in f32, are packed as dot")
-        if not nesting.pack_rows or nesting.in_floats or nesting.pack_first or nesting.prefetch:
+        if (
+            not nesting.pack_rows
+            or nesting.accumulate_in_f32
+            or nesting.pack_first
+            or nesting.prefetch
+        ):
             refuse("both operands are packed as dot, without 'sum as f32' and 'prefetch'")
-        if nesting.unsigned_rows and elements[by_rows] != "i8":
+        if nesting.bias_to_unsigned and elements[by_rows] != "i8":
             refuse("only signed bytes are packed as biased_dot")
 
 

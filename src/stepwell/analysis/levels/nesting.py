@@ -67,11 +67,11 @@ class Nesting:
     """The strip: its columns, and the rows of the column operand that are read at a time."""
     pack_rows: bool = False
     """Whether blocks pack the operand that varies with the rows too."""
-    in_floats: bool = False
+    accumulate_in_f32: bool = False
     """Whether products of bytes accumulate in f32, where that is exact."""
     dots: bool = False
     """Whether both operands are packed as words for dot-product instructions."""
-    unsigned_rows: bool = False
+    bias_to_unsigned: bool = False
     """Whether the bytes of rows are biased to unsigned by 128; the sums are corrected."""
     pack_first: bool = False
     """Whether the first tile of a block packs while it computes, where the layout allows it."""

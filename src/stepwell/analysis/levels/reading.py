@@ -217,7 +217,7 @@ class _Reader:
         if action.name == "prefetch":
             yield "prefetch"
         elif action.name == "sum":
-            yield "in_floats"
+            yield "accumulate_in_f32"
         elif action.name == "pack" and number in self.sums:
             op = self.ops[number]
             where = indices(op) if isinstance(op, linalg.GenericOp) else []
@@ -229,7 +229,7 @@ class _Reader:
             else:
                 yield "pack_rows"
                 if action.detail == "biased_dot":
-                    yield "unsigned_rows"
+                    yield "bias_to_unsigned"
 
     def _last(self, k: int) -> int:
         """Return the iterations of loop ``k`` that the innermost levels compute."""

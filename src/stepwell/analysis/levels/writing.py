@@ -133,9 +133,9 @@ class _Writer:
                     how = "dot" if found.dots else "first" if found.pack_first else ""
                     yield Action("pack", number, how)
             elif found.pack_rows and column - 1 in dims[number]:
-                dots = "biased_dot" if found.unsigned_rows else "dot"
+                dots = "biased_dot" if found.bias_to_unsigned else "dot"
                 yield Action("pack", number, dots if found.dots else "")
-        if found.in_floats:
+        if found.accumulate_in_f32:
             yield Action("sum", detail="f32")
         if found.prefetch:
             yield Action("prefetch")

@@ -279,7 +279,14 @@ def _write_blocks(ops: Sequence[Loops], nesting: Nesting, chosen: Contraction) -
         loops.lanes = Lanes(nesting.shared - 1, chosen.width)
     nesting.tile, nesting.blocks = chosen.tile, chosen.block
     nesting.strip = chosen.strip or (0, 0)
-    for name in ("pack_rows", "in_floats", "dots", "unsigned_rows", "pack_first", "prefetch"):
+    for name in (
+        "pack_rows",
+        "accumulate_in_f32",
+        "dots",
+        "bias_to_unsigned",
+        "pack_first",
+        "prefetch",
+    ):
         setattr(nesting, name, getattr(chosen, name))
     nesting.parallel = nesting.shared
 

@@ -94,9 +94,9 @@ class Contraction:
     """Columns and depth of a strip, where the operand is read in place once and there is no block.
     """
     pack_rows: bool = False
-    in_floats: bool = False
+    accumulate_in_f32: bool = False
     dots: bool = False
-    unsigned_rows: bool = False
+    bias_to_unsigned: bool = False
     pack_first: bool = False
     prefetch: bool = False
 
@@ -229,7 +229,7 @@ def _in_words(
     sizes = block_of_words(found, first, shared, (tile[0], tile[1] * width), l2, machine, terms)
     because(found.op, lambda: _why_so_large(tile, sizes, EACH // terms))
     biased = elements == ("i8", "i8") and not machine.signed_dots and not unit
-    return Contraction(width, tile, sizes, pack_rows=True, dots=True, unsigned_rows=biased)
+    return Contraction(width, tile, sizes, pack_rows=True, dots=True, bias_to_unsigned=biased)
 
 
 def wants_prefetch(found: Loops, shared: int, l2: int) -> bool:
@@ -379,7 +379,7 @@ def _widened(
         rows = most if high == DYNAMIC_INDEX else even(high, most, unit)
     block = (*chosen.block[:-3], rows, columns, deep)
     because(op, lambda: WIDENED + (IN_FLOATS if signs else ""))
-    return replace(chosen, block=block, pack_rows=True, in_floats=signs is not None)
+    return replace(chosen, block=block, pack_rows=True, accumulate_in_f32=signs is not None)
 
 
 def _is_widened(op: linalg.GenericOp) -> bool:

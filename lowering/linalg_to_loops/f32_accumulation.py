@@ -18,7 +18,7 @@ from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Writer
 
 
-def in_floats(op: Structured) -> Structured:
+def accumulate_in_f32(op: Structured) -> Structured:
     """Return a sum of products of bytes with a body that accumulates in f32."""
     signs = byte_products(op.body) if op.body is not None else None
     assert signs is not None and op.body is not None
