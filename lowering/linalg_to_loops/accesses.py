@@ -17,7 +17,7 @@ from stepwell.lowering.linalg_to_loops.structured import Access, Structured, coe
 from stepwell.lowering.linalg_to_loops.virtual_padding import PaddedReader
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
 
-STEPS = (-1, 2, 3, 4)
+STRIDES = (-1, 2, 3, 4)
 """Strides between lanes that are loaded as whole vectors and shuffled instead of gathered."""
 
 
@@ -135,7 +135,7 @@ class Memory:
         if access.buffer in self.scratch or not _unit_stride(access.buffer):
             return 0
         *others, step = [coefficient(e, point.axis) for e in access.exprs]
-        return step if step in STEPS and not any(s is None or s for s in others) else 0
+        return step if step in STRIDES and not any(s is None or s for s in others) else 0
 
     def _strided(
         self, access: Access, point: Point, step: int, cache: dict[object, SSAValue]

@@ -25,9 +25,9 @@ from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.tiles import Panel, Tiles
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
 
-BUSY = 8
+MIN_BLOCKS = 8
 """Blocks that keep a few threads busy (as `block_sizes` counts them)."""
-LEAST = 8
+MIN_BLOCK_TILES = 8
 """Row tiles below which a block does not repay packing."""
 
 
@@ -57,8 +57,12 @@ class Blocked(Tiles):
             others = self._product(others, count) if n != k else others
         extent, tiles = self.extents[0][k], self.rows
         fewest = counts[k]
-        wanted = writer.divide(Index.of(BUSY - 1) + others, _number(writer, others), arith.DivUIOp)
-        most = writer.divide(extent + (LEAST * tiles - 1), LEAST * tiles, arith.DivUIOp)
+        wanted = writer.divide(
+            Index.of(MIN_BLOCKS - 1) + others, _number(writer, others), arith.DivUIOp
+        )
+        most = writer.divide(
+            extent + (MIN_BLOCK_TILES * tiles - 1), MIN_BLOCK_TILES * tiles, arith.DivUIOp
+        )
         runs = writer.maximum(writer.maximum(fewest, writer.minimum(wanted, most)), Index.of(1))
         each = writer.divide(extent + runs + -1, _number(writer, runs), arith.DivUIOp)
         each = writer.divide(each + (tiles - 1), tiles, arith.DivUIOp) * tiles

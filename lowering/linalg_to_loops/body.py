@@ -22,7 +22,7 @@ from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import INDEX, Index, Writer, vector_type
 from stepwell.transforms.passes import fail
 
-NEAR = 64
+MAX_CONSTANT_LANE = 64
 """Offset, in lanes, up to which lane numbers are a constant vector: every type can hold these."""
 
 
@@ -166,7 +166,7 @@ class BodyWriter:
     def _index(self, op: linalg.IndexOp, point: Point, kind: Attribute) -> SSAValue:
         """Write the number of an iteration, in the type of its use: lanes may be narrow."""
         at, width = self._place(op, point)
-        near = bool(width and at.terms) and 0 <= at.offset < NEAR
+        near = bool(width and at.terms) and 0 <= at.offset < MAX_CONSTANT_LANE
         first = at.offset if near else 0  # neighbouring vectors share one start
         start = self.writer.value(at + -first)
         if kind != INDEX:

@@ -37,9 +37,9 @@ from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of, 
 
 BIAS = IntegerAttr(0x80808080 - (1 << 32), i32)
 """128 in each byte of a word: the sign bit of a signed byte, a number for an unsigned one."""
-BETWEEN_ROWS = 16
+ROW_PADDING_WORDS = 16
 """Words of padding between packed rows, so that the rows of a tile map to different cache sets."""
-NARROW = 4
+NARROW_LANES = 4
 """Columns copied at once where they do not fill a vector."""
 
 
@@ -119,7 +119,7 @@ class DotPacking(Packing):
     def _shape(self, depth: int) -> list[int]:
         """Return the number of words for each loop of the sum."""
         count = max(-(-depth // self.terms), 1)
-        apart = BETWEEN_ROWS if self.kept and not self.sums else 0
+        apart = ROW_PADDING_WORDS if self.kept and not self.sums else 0
         return [*(max(n, 1) for n in self._outer_sizes()), count + apart]
 
     def allocate(self, depth: int) -> None:
@@ -278,7 +278,7 @@ class DotPacking(Packing):
                 for c in range(0, self.columns, self.width):
                     some(Index.of(c), self.width, ())
                 return
-            steps = list(dict.fromkeys([self.width, min(self.width, NARROW), 1]))
+            steps = list(dict.fromkeys([self.width, min(self.width, NARROW_LANES), 1]))
             writer.sweep((Index(), inside), steps, (), some, "j")
 
         self._each(line)

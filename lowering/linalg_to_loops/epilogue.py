@@ -18,7 +18,7 @@ from stepwell.lowering.linalg_to_loops.writer import Index
 
 Further: TypeAlias = Callable[[int, Index, Index | int], Index]
 """Returns the index that is a number of iterations after another index of a loop."""
-LONG = 160
+MAX_UNROLLED_OPS = 160
 """Operations, over all vectors of a tile, beyond which a loop replaces the unrolled epilogue."""
 
 
@@ -51,7 +51,7 @@ def vectors_of_row(plan: Plan, points: Sequence[Point], further: Further) -> int
 
 def is_long(ops: Sequence[Structured], vectors: int) -> bool:
     """Whether ``ops`` at this number of vectors are better written as a loop."""
-    return sum(_length(op) for op in ops) * vectors > LONG
+    return sum(_length(op) for op in ops) * vectors > MAX_UNROLLED_OPS
 
 
 def at_row(point: Point, k: int, row: Index | int, slot: int, further: Further) -> Point:

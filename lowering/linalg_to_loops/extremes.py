@@ -23,7 +23,7 @@ _WITHOUT_NAN: dict[type[Operation], type[Operation]] = {
     arith.MaximumfOp: arith.MaxnumfOp,
     arith.MinimumfOp: arith.MinnumfOp,
 }
-_REGISTER = 512
+_VECTOR_BITS = 512
 """Bits of a vector for which an instruction orders zeros; no shorter vector has one."""
 
 
@@ -115,7 +115,7 @@ def is_watched(combiner: Combiner, type: Attribute) -> bool:
         combiner.op in _WITHOUT_NAN
         and isinstance(type, VectorType)
         and isinstance(element := type.element_type, AnyFloat)
-        and element.bitwidth * type.get_shape()[0] == _REGISTER
+        and element.bitwidth * type.get_shape()[0] == _VECTOR_BITS
         and element.bitwidth >= 32
     )
 

@@ -26,7 +26,7 @@ from stepwell.lowering.linalg_to_loops.writer import vector_type
 
 INDEX = IndexType()
 
-ABREAST = 2
+INTERLEAVED_VECTORS = 2
 """Vectors computed side by side, which hides the latency of an addition."""
 
 
@@ -38,7 +38,7 @@ def vectorise_neighbours(block: Block) -> None:
         if lanes and isinstance(op, scf.ForOp):
             element = _element(op)
             if element is not None and _fits(op.body.block, op, element):
-                _Several(op, lanes, ABREAST).write()
+                _Several(op, lanes, INTERLEAVED_VECTORS).write()
                 _Several(op, lanes, 1).write()
                 continue
         for region in op.regions:

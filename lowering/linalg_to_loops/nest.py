@@ -22,10 +22,10 @@ from stepwell.lowering.linalg_to_loops.within import shared_part
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, element_of
 from stepwell.transforms.passes import fail
 
-REPEATED = 32
+MIN_ROWS_PER_RECOMPUTED = 32
 """Shift the last row tile back to overlap its neighbour if at most 1/32 of the rows is recomputed.
 """
-AT_ONCE = 3
+OPS_PER_STORE = 3
 """Operations that run in the time of one scalar store."""
 
 
@@ -156,7 +156,7 @@ class Nest(OwnLoops):
         ops = [op for op in self.plan.ops if op.body is not None]
         work = sum(len(op.inputs) + len(op.body.ops) for op in ops if op.body is not None)
         alone = sum(lanes_at(each, k, width) < 0 for op in self.plan.ops for each in op.outputs)
-        return alone * (width - rest) * AT_ONCE <= (rest - 1) * work
+        return alone * (width - rest) * OPS_PER_STORE <= (rest - 1) * work
 
     def _has_loops_inside(self) -> bool:
         """Whether some op has loops besides the shared ones."""
@@ -170,7 +170,7 @@ class Nest(OwnLoops):
         rows, extent = self._rows(k), self.extents[0][k].number
         if rows <= 1 or extent is None or extent < rows or not self.plan.repeatable:
             return False
-        return 0 < -extent % rows * REPEATED <= extent
+        return 0 < -extent % rows * MIN_ROWS_PER_RECOMPUTED <= extent
 
     def _evenly(self, k: int) -> int | None:
         """Return how many row tiles along ``k`` are whole, the others being one row shorter.

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 
-NARROWEST = 4
-"""Lanes below which vectors do not repay a loop of their own."""
+MIN_LANES = 4
+"""Lanes of the narrowest vector; fewer iterations do not repay a loop of vectors."""
 
 Write = Callable[[Index, int], None]
 """Writes ``size`` iterations from an index: whole vectors, one narrower vector, or a single one."""
@@ -57,7 +57,7 @@ def cover(
         writer.loop(bounds, 1, (), lambda start, _: body(start, 1), hint)
 
     def narrow(lanes: int) -> None:
-        if lanes < NARROWEST:
+        if lanes < MIN_LANES:
             single()
             return
         enough = writer.compare("sge", extent, Index.of(lanes))

@@ -19,16 +19,13 @@ from stepwell.analysis.structured import in_panels
 from stepwell.lowering.linalg_to_loops.accesses import Memory
 from stepwell.lowering.linalg_to_loops.body import BodyWriter, Point
 from stepwell.lowering.linalg_to_loops.extremes import Watch, is_watched, joined
-from stepwell.lowering.linalg_to_loops.overlap import cover
+from stepwell.lowering.linalg_to_loops.overlap import MIN_LANES, cover
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.register_transpose import read_transposed
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.within import meets, part, rounded
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
 from stepwell.transforms.passes import fail
-
-NARROWEST = 4
-"""Lanes of the narrowest vector; fewer iterations run one by one."""
 
 
 class OwnLoops:
@@ -315,7 +312,7 @@ class OwnLoops:
         k, width = loops[0], op.width // 2
         left = (self.whole(op, k)[1] - at).number
         combiners = [self.combiner(op, output) for output in op.carried]
-        while width >= NARROWEST:
+        while width >= MIN_LANES:
             if left is None:
                 at = self._narrower_at_launch(op, loops, points, state, at, width)
                 width //= 2

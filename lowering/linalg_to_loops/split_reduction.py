@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
 
+from stepwell.analysis.levels.writing import ASSUMED_LOOP_EXTENT
 from stepwell.dialects.types import fuse_locations
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.nest import Nest
@@ -18,10 +19,8 @@ from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 
-LENGTH = 1 << 14
+ELEMENTS_PER_RUN = 1 << 14
 """Elements that make a run of their own worthwhile."""
-GUESS = 512
-"""Assumed extent of a loop whose extent is known at run time only."""
 
 
 def write_split(writer: Writer, plan: Plan) -> None:
@@ -78,7 +77,7 @@ def _write_runs(nest: Nest, op: Structured) -> None:
 
 def _longest(extents: Sequence[Index], units: Sequence[int]) -> int:
     """Return the loop to split: the one with the most parts that fill its vectors."""
-    sizes = [GUESS if extent.number is None else extent.number for extent in extents]
+    sizes = [ASSUMED_LOOP_EXTENT if extent.number is None else extent.number for extent in extents]
     parts = [size // unit for size, unit in zip(sizes, units, strict=True)]
     return parts.index(max(parts))
 
@@ -90,7 +89,7 @@ def _runs(writer: Writer, extents: Sequence[Index], most: int) -> Index:
     total = Index.of(1)
     for extent in extents:
         total = _times(writer, total, extent)
-    return writer.minimum(writer.divide(total, LENGTH, arith.DivUIOp) + 1, Index.of(most))
+    return writer.minimum(writer.divide(total, ELEMENTS_PER_RUN, arith.DivUIOp) + 1, Index.of(most))
 
 
 def _times(writer: Writer, a: Index, b: Index) -> Index:

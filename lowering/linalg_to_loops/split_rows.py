@@ -14,18 +14,18 @@ from dataclasses import replace
 from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
 
+from stepwell.analysis.levels.writing import ASSUMED_ROWS
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.nest import NAMES, Nest
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.prefetch import prefetch_lines
+from stepwell.lowering.linalg_to_loops.split_reduction import ELEMENTS_PER_RUN
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.lowering.linalg_to_loops.within import part
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 
 Sweep = Callable[[Index, int, int], None]
-LENGTH = 1 << 14
-"""Elements that make a run of their own worthwhile."""
 
 
 class SplitRows(Nest):
@@ -82,7 +82,7 @@ class SplitRows(Nest):
             for kind in self.kinds
         ]
         extents = self.extents[self.plan.ops.index(op)]
-        self.cut = max(op.reduced, key=lambda k: extents[k].number or LENGTH)
+        self.cut = max(op.reduced, key=lambda k: extents[k].number or ASSUMED_ROWS)
         extent = extents[self.cut]
         runs = self._runs([extents[k] for k in op.reduced], most)
         per = runs * self.rows
@@ -108,7 +108,7 @@ class SplitRows(Nest):
         total = Index.of(self.columns)
         for extent in extents:
             total = self._product(total, extent)
-        few = self.writer.divide(total, LENGTH, arith.DivUIOp) + 1
+        few = self.writer.divide(total, ELEMENTS_PER_RUN, arith.DivUIOp) + 1
         return self.writer.minimum(few, Index.of(most))
 
     def _steps(self) -> list[int]:

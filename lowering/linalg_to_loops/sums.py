@@ -27,7 +27,7 @@ from stepwell.lowering.linalg_to_loops.writer import vector_type
 
 INDEX = IndexType()
 
-ABREAST = 2
+INTERLEAVED_VECTORS = 2
 """Vectors of accumulators, which hide the latency of an addition."""
 
 _COMBINED: Mapping[type[Operation], tuple[str, float]] = {
@@ -152,10 +152,10 @@ class _Sum:
         loop, lanes = self.loop, self.lanes
         fast = arith.FastMathFlagsAttr("none")
         starts = [self._splat(v) for v in self.ends]
-        middle = self._whole(loop.lb, loop.ub, lanes * ABREAST)
-        first = self._loop(loop.lb, middle, ABREAST, starts * ABREAST)
+        middle = self._whole(loop.lb, loop.ub, lanes * INTERLEAVED_VECTORS)
+        first = self._loop(loop.lb, middle, INTERLEAVED_VECTORS, starts * INTERLEAVED_VECTORS)
         sums = first[: len(starts)]
-        for k in range(1, ABREAST):
+        for k in range(1, INTERLEAVED_VECTORS):
             more = first[k * len(starts) : (k + 1) * len(starts)]
             sums = [self.put(_like(e, a, b)) for e, a, b in zip(self.ends, sums, more, strict=True)]
         end = self._whole(middle, loop.ub, lanes)

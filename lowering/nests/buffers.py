@@ -16,14 +16,14 @@ from stepwell.lowering.nests.places import LANES, LOCAL, Tile, bytes_of
 from stepwell.lowering.nests.scope import Scope
 from stepwell.lowering.nests.steps import Step
 
-MOST_LOCAL = 32 << 10
+MAX_LOCAL_BYTES = 32 << 10
 """Bytes of local memory of a group for buffers between ops: the least that a device has."""
 
 
 def place_buffers(frame: Frame, scope: Scope) -> None:
     """Place each buffer between ops in registers, local memory, or memory."""
     steps = [frame.steps(n) for n in range(len(frame.plan.ops))]
-    left = MOST_LOCAL
+    left = MAX_LOCAL_BYTES
     passing: set[SSAValue] = set()
     for buffer, known in frame.plan.buffers.items():
         found = [

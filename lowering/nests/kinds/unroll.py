@@ -11,14 +11,14 @@ from stepwell.lowering.nests.kinds.kind import Kind, other_steps
 from stepwell.lowering.nests.scope import Inner, Scope, State, begin
 from stepwell.lowering.nests.steps import Step
 
-MOST = 256
+MAX_STEPS = 256
 """Steps of an unrolled loop; more accumulators than the registers of any machine."""
 
 
 def check(op: Structured, step: Step) -> str:
     """Require a known, small number of steps, of a parallel loop."""
-    if not step.span or step.count > MOST:
-        return f"only a known number of steps, {MOST} at most, is written out"
+    if not step.span or step.count > MAX_STEPS:
+        return f"only a known number of steps, {MAX_STEPS} at most, is written out"
     if op.reductions[step.loop]:
         return "the steps of a sum are not written out"
     return ""

@@ -19,7 +19,7 @@ from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Schedule
 
-HIDDEN = 0.5
+HIDDEN_PART = 0.5
 """Where computing and memory take equally long, half of the shorter is hidden by the longer; where
 much is computed for each byte, prefetching hides all (figures of `python bench/predicted.py`)."""
 
@@ -47,7 +47,9 @@ class Breakdown:
     def seconds(self) -> float:
         """The total seconds."""
         long, short = max(self.compute, self.memory), min(self.compute, self.memory)
-        visible = HIDDEN * short * min(self.memory / self.compute, 1.0) if self.compute else 0.0
+        visible = (
+            HIDDEN_PART * short * min(self.memory / self.compute, 1.0) if self.compute else 0.0
+        )
         return long + visible + self.packing + self.launch
 
     @property

@@ -18,14 +18,14 @@ from stepwell.core.machine import Machine
 
 STRIDES = (-1, 2, 3, 4)
 """Strides between lanes that are loaded as whole vectors and shuffled, as in `vectors`."""
-FORESEEN = 8
+MAX_PREDICTED_ITERATIONS = 8
 """Iterations of a loop below which its end is mostly predicted: predictors remember at least this
 many branches of a kind (Agner Fog's guide to microarchitectures)."""
-BROADCAST = 1.75
+BROADCAST_LOADS = 1.75
 """Cost, in loads, of a load that broadcasts an element to a vector: a register tile of 14 rows by
 one vector reaches 0.55 of the peak on Zen 4, of 8 rows 0.6 with AVX2, of 24 rows 0.53 on Ice
 Lake."""
-CONTROL = 2
+LOOP_INSTRUCTIONS = 2
 """Instructions of loop control in each iteration: one counts, one compares and branches."""
 
 
@@ -135,7 +135,7 @@ def _of_point(nest: Nest, body: Count, point: Point, machine: Machine) -> Ports:
     alu = body.products + body.others
     instructions = (alu + body.divisions) * times
     vectors = (alu * times * passes + shuffles) / machine.vector_ports
-    issued = instructions + moved + shuffles + looked_up + CONTROL * point.many
+    issued = instructions + moved + shuffles + looked_up + LOOP_INSTRUCTIONS * point.many
     return Ports(
         multiply_adds=body.products * times * passes / machine.fma_ports,
         vectors=max(vectors, shuffles / machine.shuffle_ports),
@@ -144,7 +144,7 @@ def _of_point(nest: Nest, body: Count, point: Point, machine: Machine) -> Ports:
         instructions=issued / machine.issue,
         divisions=body.divisions * times * passes * machine.divide,
         waiting=_waiting(nest, body, point, machine),
-        starts=point.many / inner * machine.mispredict * min(inner / FORESEEN, 1.0),
+        starts=point.many / inner * machine.mispredict * min(inner / MAX_PREDICTED_ITERATIONS, 1.0),
     )
 
 
@@ -220,7 +220,7 @@ def _passes(nest: Nest, access: Access, point: Point, machine: Machine) -> tuple
         return 1.0, 0.0
     passes = max(nest.width * access.bytes * 8 / machine.unit_bits, 1.0)
     if nest.axis not in access.loops:
-        return (1.0 if access.written else BROADCAST * passes), 0.0
+        return (1.0 if access.written else BROADCAST_LOADS * passes), 0.0
     stride = access.stride(nest.axis)
     if stride == 1:
         return passes, 0.0

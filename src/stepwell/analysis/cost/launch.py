@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepwell.core.machine import Machine
 
-CALL = 20
+CALL_CYCLES = 20
 """Cycles to call a function, save its registers and return: for empty kernels, `python
 bench/predicted.py` measures 5 ns."""
 
@@ -15,4 +15,4 @@ def seconds(threads: int, machine: Machine) -> float:
     The other threads see the start signal, and in the end the first sees that they are done.
     """
     shared = 2 * machine.launch * 1e-9 if threads > 1 else 0.0
-    return CALL / (machine.clock * 1e6) + shared
+    return CALL_CYCLES / (machine.clock * 1e6) + shared

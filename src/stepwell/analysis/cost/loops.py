@@ -10,7 +10,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block
 
 from stepwell.analysis.cost.accesses import ASSUMED
-from stepwell.analysis.cost.compute import CONTROL, Ports
+from stepwell.analysis.cost.compute import LOOP_INSTRUCTIONS, Ports
 from stepwell.analysis.cost.work import chain_from, count_op
 from stepwell.analysis.structured import constant_of, shape
 from stepwell.core.machine import Machine
@@ -54,7 +54,7 @@ def _of(block: Block, machine: Machine) -> Ports:
 
 
 def _loop(body: Block, trips: float, machine: Machine) -> Ports:
-    each = _of(body, machine) + Ports(instructions=CONTROL / machine.issue)
+    each = _of(body, machine) + Ports(instructions=LOOP_INSTRUCTIONS / machine.issue)
     carried = [chain_from(body, argument) for argument in body.args[1:]]
     waiting = max([each.waiting, max(carried, default=0.0) * machine.fma_latency])
     found = Ports(*(n * trips for n in each.all()))

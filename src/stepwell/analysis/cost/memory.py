@@ -13,10 +13,10 @@ from stepwell.analysis.cost.accesses import Access, apart
 from stepwell.analysis.cost.nest import Nest
 from stepwell.core.machine import Level, Machine
 
-FORESEEN = 4
+PREFETCHED_LINES = 4
 """Consecutive lines after which hardware prefetches the next (Intel's and AMD's guides: two to
 four)."""
-STREAMS = 16
+MAX_STREAMS = 16
 """Streams that hardware prefetchers follow at a time (Intel's and AMD's guides: 16 to 32)."""
 
 
@@ -119,7 +119,7 @@ def _missed(
             bytes = sum(_through(nest, access, at, line) for access in parts)
             new = max(bytes - seen.get(array, 0.0), 0.0) if shared else bytes
             seen[array] = max(bytes, seen.get(array, 0.0))
-            if _in_turn(nest, found[0]) < line * FORESEEN:
+            if _in_turn(nest, found[0]) < line * PREFETCHED_LINES:
                 lines += new / line
             if any(access.written for access in found):
                 written += new
@@ -174,7 +174,7 @@ def _in_turn(nest: Nest, access: Access) -> float:
         ranges[step.loop] *= step.trips
         longer = access.run(ranges)
         streams *= step.trips * bytes / longer
-        if streams > STREAMS:
+        if streams > MAX_STREAMS:
             break
         bytes = longer
     return bytes

@@ -10,7 +10,7 @@ from math import prod
 from stepwell.analysis.cost.nest import Nest, Step
 from stepwell.core.machine import Machine
 
-FEW = 1 << 10
+MAX_EXACT_STEPS = 1 << 10
 """Steps beyond which all are taken to be equal: the shorter ones at ends are a small part."""
 
 
@@ -44,7 +44,7 @@ def _shares(nest: Nest, machine: Machine) -> Shares:
     threads = max(min(most, count // grain), 1)
     runs = [count * k // threads for k in range(threads + 1)]
     longest = max(end - begin for begin, end in pairwise(runs)) / count
-    if threads > 1 and count <= FEW and any(len(set(each)) > 1 for each in sizes):
+    if threads > 1 and count <= MAX_EXACT_STEPS and any(len(set(each)) > 1 for each in sizes):
         work = [prod(chosen) for chosen in product(*sizes)]
         longest = max(sum(work[begin:end]) for begin, end in pairwise(runs)) / sum(work)
     return Shares(threads, longest)

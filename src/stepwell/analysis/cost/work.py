@@ -88,7 +88,7 @@ NOTHING: tuple[type[Operation], ...] = (
 )
 LOOKUPS = (tensor.ExtractOp, memref.LoadOp)
 OTHER = Count(0, 1, 0, 0, 1)
-IN_TURN = 0.4
+CHAIN_PART = 0.4
 """The part of a function's instructions on its dependence chain: the steps of a polynomial depend
 on each other, in two halves (exp of f32: 14 steps of 30 instructions)."""
 DIVIDE_DOUBLE = 1.6
@@ -141,7 +141,7 @@ def _of(op: Operation, fused: set[Operation]) -> Count:
     double = any(bits_of(result.type) == 64 for result in op.results)
     if slots := SLOTS.get(type(op)):
         many = slots[double]
-        return Count(many / 2, many / 2, chain=many * IN_TURN)
+        return Count(many / 2, many / 2, chain=many * CHAIN_PART)
     found = SIMPLE.get(type(op), OTHER)
     if double and found.divisions:
         by = found.divisions * DIVIDE_DOUBLE

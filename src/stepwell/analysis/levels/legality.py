@@ -17,9 +17,9 @@ from stepwell.analysis.products import byte_products, dot_elements, exact_count
 from stepwell.analysis.structured import CASTS, element, extents, in_panels, indices
 from stepwell.dialects.kernel.sharing import is_border
 
-SCRATCH = 1 << 18
+MAX_SCRATCH_BYTES = 1 << 18
 """Bytes of a thread's stack that one block may use for scratch of each kind."""
-WORD = 32
+WORD_BITS = 32
 """Bits of a word of elements that a dot product takes."""
 
 
@@ -85,10 +85,10 @@ def _check_parts(ops: Sequence[LoopedOp], loops: Sequence[list[bool]], nesting: 
     assert isinstance(op, linalg.GenericOp)
     columns = extents(op)[0]
     bytes = sum(_bytes(element(value)) for value in op.outputs) * nesting.split * columns
-    if columns == DYNAMIC_INDEX or bytes > SCRATCH:
+    if columns == DYNAMIC_INDEX or bytes > MAX_SCRATCH_BYTES:
         refuse(
             f"a sum over rows in {nesting.split} parts needs scratch for as many sums of each "
-            f"column, at most {SCRATCH} bytes: take fewer parts"
+            f"column, at most {MAX_SCRATCH_BYTES} bytes: take fewer parts"
         )
 
 
@@ -174,8 +174,11 @@ class _Steps:
         self._check_scratch(high * self.nesting.strip[0] * _bytes(element(op.outputs[0])))
 
     def _check_scratch(self, bytes: int) -> None:
-        if bytes > SCRATCH:
-            refuse(f"{bytes} bytes of scratch are needed, more than {SCRATCH}: take less at a time")
+        if bytes > MAX_SCRATCH_BYTES:
+            refuse(
+                f"{bytes} bytes of scratch are needed, more than {MAX_SCRATCH_BYTES}: take less at "
+                "a time"
+            )
 
     def _check_block(self) -> None:
         nesting, op = self.nesting, self.op
@@ -211,7 +214,7 @@ class _Steps:
         """Return the bytes of a packed column, for words without the padding between rows."""
         kind = element(self.op.inputs[operand])
         if self.nesting.dots:
-            return -(-deep * 8 * _bytes(kind) // WORD) * (WORD // 8)
+            return -(-deep * 8 * _bytes(kind) // WORD_BITS) * (WORD_BITS // 8)
         if self.nesting.accumulate_in_f32:
             return 4 * deep
         return _bytes(_widened(self.op.body.block.args[operand])) * deep

@@ -23,7 +23,7 @@ from stepwell.dialects.kernel.levels import (
 from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.kernel.versions import VERSIONS, versions_in
 
-GUESSED_LOOP, GUESSED_ROWS = 512, 1 << 14
+ASSUMED_LOOP_EXTENT, ASSUMED_ROWS = 512, 1 << 14
 """Assumed extent of a sum's loop that is known at run time only: of a full sum, and over rows."""
 
 
@@ -211,7 +211,7 @@ class _Writer:
         op = self.ops[number]
         assert isinstance(op, linalg.GenericOp)
         axis, width, many = self.nesting.lanes[number]
-        guess = GUESSED_ROWS if self.shared else GUESSED_LOOP
+        guess = ASSUMED_ROWS if self.shared else ASSUMED_LOOP_EXTENT
         sizes = [guess if n == DYNAMIC_INDEX else n for n in extents(op)]
         units = [width * many if k == axis and not self.shared else 1 for k in range(len(sizes))]
         reduced = [k for k, parallel in enumerate(self.loops[number]) if not parallel]

@@ -30,7 +30,7 @@ from stepwell.transforms.kernels.kernel_signature import launches_of
 from stepwell.transforms.kernels.schedule.reasons import because, spell_bytes
 from stepwell.transforms.passes import Pass, remark
 
-PART = 16
+MIN_PART = 16
 """The smallest part of a launch's bytes, 1/16, for which nontemporal stores are chosen."""
 MAX_OPS_PER_BYTE = 64
 """Operations per byte beyond which a kernel does not wait for memory."""
@@ -76,7 +76,7 @@ class NontemporalStores(Pass):
             k
             for k, size in enumerate(sizes)
             if (n := k - len(sizes) + count) >= 0
-            and size * PART >= touched
+            and size * MIN_PART >= touched
             and (size > self.l3 or all(_is_only_returned(each.results[n]) for each in launches))
         ]
         if not chosen or operations(function) > MAX_OPS_PER_BYTE * touched:

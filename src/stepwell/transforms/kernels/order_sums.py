@@ -24,7 +24,7 @@ from stepwell.dialects import kernel
 from stepwell.transforms.kernels.kernel_signature import is_unscheduled
 from stepwell.transforms.passes import Numerics, Pass
 
-PACKED = 1 << 10
+MAX_PACKED_ELEMENTS = 1 << 10
 """Elements of a column that the loops before the last one may have: times 64 columns of f32, the
 scratch of a block."""
 
@@ -52,10 +52,14 @@ def _order(op: linalg.GenericOp) -> None:
     parallel, sizes = is_parallel(op), extents(op)
     first = parallel.index(False)
     reduced = sizes[first:]
-    if any(parallel[first:]) or DYNAMIC_INDEX in reduced or prod(reduced[:-1]) <= PACKED:
+    if (
+        any(parallel[first:])
+        or DYNAMIC_INDEX in reduced
+        or prod(reduced[:-1]) <= MAX_PACKED_ELEMENTS
+    ):
         return
     longest = first + max(range(len(reduced)), key=reduced.__getitem__)
-    if prod(reduced) > PACKED * sizes[longest] or not _slides_over_others(op, longest):
+    if prod(reduced) > MAX_PACKED_ELEMENTS * sizes[longest] or not _slides_over_others(op, longest):
         return
     if combiner(op, 0) is None or any(isinstance(o, linalg.IndexOp) for o in op.body.block.ops):
         return

@@ -28,7 +28,7 @@ from stepwell.transforms.kernels.kernel_signature import Axes, is_unscheduled
 
 Pair: TypeAlias = "tuple[linalg.GenericOp | None, int, int]"
 """A loop and the inner loop merged into it: of all ops, or of one op alone."""
-SQUARE = 16
+MIN_ROW_ELEMENTS = 16
 """Elements of a row below which transposing through registers has no whole block."""
 MIN_KNOWN_ROWS = 64
 """Rows of known number that are better than more rows of a number known at run time only."""
@@ -158,7 +158,9 @@ def _transposes(op: linalg.GenericOp, shared: int) -> bool:
         return False
     ends = [plain(index[-1]) for index in where]
     sizes = extents(op)
-    return ends[0] != ends[1] and any(d is not None and 0 < sizes[d] < SQUARE for d in ends)
+    return ends[0] != ends[1] and any(
+        d is not None and 0 < sizes[d] < MIN_ROW_ELEMENTS for d in ends
+    )
 
 
 def _neighbours(index: Index, such: Callable[[int], bool]) -> list[tuple[int, int]]:

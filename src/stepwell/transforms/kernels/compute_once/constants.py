@@ -24,7 +24,7 @@ from stepwell.dialects.types import dtype
 MADE = "kernel.computed_constant"
 MAX_FREE_BYTES = 1 << 20
 """Bytes of a result that is always kept, however small its operands are."""
-GROWTH = 2
+MAX_GROWTH = 2
 """Size of a larger result relative to the weights it is computed from, at most."""
 
 
@@ -67,7 +67,7 @@ def _worth(function: func.FuncOp, constants: set[SSAValue]) -> set[SSAValue]:
         )
         if isinstance(op, kernel.LaunchOp) and op.inputs and static:
             size = sum(_bytes(r) for r in op.results)
-            if size <= max(MAX_FREE_BYTES, GROWTH * made_of):
+            if size <= max(MAX_FREE_BYTES, MAX_GROWTH * made_of):
                 found.update(op.results)
     return found
 

@@ -42,11 +42,11 @@ from stepwell.transforms.kernels.same_kernels import Shared
 from stepwell.transforms.kernels.schedule.reasons import because, because_as
 from stepwell.transforms.passes import Pass
 
-REPEATED = 3
+MIN_BLOCKS = 3
 """Blocks of rows from which packing a panel in each costs more than packing it once."""
-AT_ONCE = 7
+MIN_PACKING_BLOCKS = 7
 """The same bound where blocks pack while they compute."""
-TURNED = 2
+MIN_FILTER_BLOCKS = 2
 """The same bound for filters, whose columns are not contiguous."""
 
 
@@ -107,8 +107,8 @@ class _Packing:
             operand = self.wanted[function]
             small = operand.bytes <= self.most
             nesting = nesting_of(function)
-            once = AT_ONCE if nesting.pack_first else REPEATED
-            again = small and operand.repeated >= (TURNED if operand.convolves else once)
+            once = MIN_PACKING_BLOCKS if nesting.pack_first else MIN_BLOCKS
+            again = small and operand.repeated >= (MIN_FILTER_BLOCKS if operand.convolves else once)
             if nesting.dots:  # blocks pack words themselves, in runs if they can
                 again = small and operand.convolves
             number = operand.argument.index

@@ -45,7 +45,7 @@ from stepwell.dialects.kernel import choices
 from stepwell.dialects.types import dtype, locate
 from stepwell.transforms.kernels.versions import keep_packed_versions
 
-WORTH = 1 << 15
+ELEMENTS_PER_THREAD = 1 << 15
 """Elements that are worth a thread."""
 
 
@@ -254,9 +254,12 @@ def packing_kernel(operand: Operand) -> kernel.FuncOp:
     block.add_ops([copy, kernel.ReturnOp([copy.results[0]])])
     shared = operand.column + 1
     nesting = Nesting(shared, lanes=(Lanes(operand.column, operand.lanes),))
-    if (work := prod(operand.sizes)) >= 2 * WORTH:
+    if (work := prod(operand.sizes)) >= 2 * ELEMENTS_PER_THREAD:
         each = work // max(prod(operand.extents[: operand.column]) * operand.sizes[shared - 1], 1)
-        nesting.parallel, nesting.grain = shared, -(-WORTH // max(each, 1)) * operand.width
+        nesting.parallel, nesting.grain = (
+            shared,
+            -(-ELEMENTS_PER_THREAD // max(each, 1)) * operand.width,
+        )
         nesting.steps = (*(1 for _ in range(operand.column)), operand.width)
     attributes: dict[str, Attribute] = {"kernel.shared": choices.spelled(shared)}
     function = kernel.FuncOp(

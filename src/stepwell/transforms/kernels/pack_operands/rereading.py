@@ -32,17 +32,16 @@ from stepwell.analysis.structured import array_of_maps, constant_of, element, id
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.types import dtype, locate
+from stepwell.transforms.kernels.pack_operands.kernels import ELEMENTS_PER_THREAD
 from stepwell.transforms.kernels.same_kernels import Shared
 from stepwell.transforms.kernels.schedule.reasons import because, spell_bytes
 from stepwell.transforms.kernels.schedule.threads import parallel_steps
 
-OFTEN = 16
+MIN_ITERATIONS = 16
 """Iterations that repay a copy."""
-LEAST = 1 << 15
+MIN_BYTES = 1 << 15
 """Bytes of an argument below which it stays in the L1 cache."""
-WORTH = 1 << 15
-"""Elements that are worth a thread."""
-AT_ONCE = 4
+INTERLEAVED_VECTORS = 4
 """Vectors copied at a time."""
 VIEWS = (tensor.CollapseShapeOp, tensor.ExpandShapeOp, tensor.ExtractSliceOp)
 
@@ -62,7 +61,7 @@ def copy_what_is_reread(module: ModuleOp, most: int) -> None:
             if nesting_of(callee).blocks:  # packs its operand, or reads it packed
                 continue
             for n, value in enumerate(launch.inputs):
-                if not LEAST <= _bytes(value) <= most or not _is_argument(value, function):
+                if not MIN_BYTES <= _bytes(value) <= most or not _is_argument(value, function):
                     continue
                 lanes = _lanes(callee, callee.body.block.args[n])
                 loop = loop_around(value, launch) if lanes > 1 else None
@@ -120,16 +119,16 @@ def loop_around(value: SSAValue, reader: Operation) -> Operation | None:
         at = above
         if isinstance(at, scf.ForOp | scf.WhileOp):
             found, times = at, times * _iterations(at)
-    return found if times >= OFTEN else None
+    return found if times >= MIN_ITERATIONS else None
 
 
 def _iterations(loop: scf.ForOp | scf.WhileOp) -> int:
-    """Return the iterations of a loop; `OFTEN` where they are known at run time only."""
+    """Return the iterations of a loop; `MIN_ITERATIONS` where they are known at run time only."""
     if isinstance(loop, scf.WhileOp):
-        return OFTEN
+        return MIN_ITERATIONS
     low, high, step = (constant_of(v) for v in (loop.lb, loop.ub, loop.step))
     if low is None or high is None or not step or step < 0:
-        return OFTEN
+        return MIN_ITERATIONS
     return max(-(-(high - low) // step), 0)
 
 
@@ -173,10 +172,10 @@ def _copying(
     copy = linalg.GenericOp([given], [made], Region(body), maps, kinds, [kind])
     block.add_ops([copy, kernel.ReturnOp([copy.results[0]])])
     outer = max(rank - 1, 1)
-    nesting = Nesting(outer, lanes=(Lanes(rank - 1, lanes, AT_ONCE),))
-    if prod(sizes) >= 2 * WORTH:
+    nesting = Nesting(outer, lanes=(Lanes(rank - 1, lanes, INTERLEAVED_VECTORS),))
+    if prod(sizes) >= 2 * ELEMENTS_PER_THREAD:
         each = sizes[-1] if rank > 1 else 1
-        nesting.parallel, nesting.grain = outer, -(-WORTH // max(each, 1))
+        nesting.parallel, nesting.grain = outer, -(-ELEMENTS_PER_THREAD // max(each, 1))
         nesting.steps = parallel_steps(nesting, [[True] * rank])
     attributes: dict[str, Attribute] = {"kernel.shared": choices.spelled(outer)}
     function = kernel.FuncOp(

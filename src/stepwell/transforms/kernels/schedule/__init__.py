@@ -47,7 +47,7 @@ from stepwell.transforms.kernels.schedule.threads import parallel_steps
 from stepwell.transforms.kernels.schedule.tiles import register_tile
 from stepwell.transforms.kernels.schedule.transposing_copy import transposing_copy
 from stepwell.transforms.kernels.schedule.vectors import (
-    NARROWEST,
+    MIN_LANES,
     STRAIGHT,
     Loops,
     Range,
@@ -64,7 +64,7 @@ from stepwell.transforms.kernels.schedule.versions import with_versions
 from stepwell.transforms.kernels.schedule.windows import slides, window_tile, written_out
 from stepwell.transforms.passes import Numerics, Pass, fail
 
-BAND = 5
+BAND_ROWS = 5
 """Rows of a band that fill the registers in two contractions."""
 
 
@@ -312,7 +312,7 @@ def _vectorise_band(
         loops.lanes = Lanes(axis, width, many)
     if shared:
         rows = ops[0].extents[shared - 1]
-        nesting.band = band = BAND if rows == DYNAMIC_INDEX else max(min(BAND, rows), 1)
+        nesting.band = band = BAND_ROWS if rows == DYNAMIC_INDEX else max(min(BAND_ROWS, rows), 1)
         because(
             function,
             lambda: f"bands of {band} rows: what one contraction leaves for another is scratch",
@@ -329,7 +329,7 @@ def _columns(loops: Loops, axis: int, machine: Vectors) -> int:
         return lanes([loops], axis, machine)
     width, size = lanes([loops], axis, machine, overlap=True), loops.size(axis)
     half = width // 2
-    halved = 0 < machine.unit <= machine.bits // 2 and half >= NARROWEST
+    halved = 0 < machine.unit <= machine.bits // 2 and half >= MIN_LANES
     return half if halved and -(-size // half) % 2 else width
 
 

@@ -24,12 +24,12 @@ from stepwell.transforms.kernels.schedule.vectors import (
     own_axis,
 )
 
-ABREAST = 4
+ROWS_AT_ONCE = 4
 """Rows that run side by side where elements must be taken in order, to hide latency.
 
 More rows would evict each other from the L1 cache if they begin at the same offset of a page.
 """
-SUMMED = 4
+MIN_SUM_VECTORS = 4
 """Vectors of a sum below which reducing the lanes costs more than it saves."""
 
 
@@ -50,7 +50,10 @@ def sums_along(ops: Sequence[Loops], shared: int, machine: Vectors) -> bool:
     if DYNAMIC_INDEX in found.extents or high < 2 or not 2 <= wide < width // 2:
         return False
     whole = found.size(axis) >= width
-    return whole and prod(map(found.size, range(shared, len(found.parallel)))) >= SUMMED * width
+    return (
+        whole
+        and prod(map(found.size, range(shared, len(found.parallel)))) >= MIN_SUM_VECTORS * width
+    )
 
 
 def _run_rows_abreast(function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting) -> None:
@@ -65,7 +68,7 @@ def _run_rows_abreast(function: kernel.FuncOp, ops: Sequence[Loops], nesting: Ne
     if not ordered or any(o.free or o.parallel.count(False) != 1 for o in ordered):
         return
     rows = ops[0].extents[shared - 1]
-    band = ABREAST if rows == DYNAMIC_INDEX else min(ABREAST, rows)
+    band = ROWS_AT_ONCE if rows == DYNAMIC_INDEX else min(ROWS_AT_ONCE, rows)
     if band > 1:
         nesting.band = band
         because(function, lambda: f"{band} rows at a time, for steps along one wait for each other")
@@ -118,7 +121,7 @@ def _tile_own(
     axis, width, _ = found.lanes
     high, wide = found.extents[shared - 2], found.extents[shared - 1]
     alone = found.contracts and found.score(axis) == 1.0 and not found.gathers
-    long = long or found.size(axis) >= SUMMED * width
+    long = long or found.size(axis) >= MIN_SUM_VECTORS * width
     if not alone or not long or axis < shared or DYNAMIC_INDEX in (high, wide) or high < 2:
         return
     rows = -(-high // -(-high // 8))

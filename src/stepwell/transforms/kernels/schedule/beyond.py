@@ -7,15 +7,15 @@ from xdsl.ir import Operation
 from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.vectors import Vectors
 
-STAYS = 3, 4
+LAST_CACHE_PART = 3, 4
 """The part of the last-level cache, 3/4, up to which an operand survives between calls: the other
 data of a call takes the rest."""
-SECONDS = 24
+MIN_L2_MULTIPLE = 24
 """Multiples of the L2 cache below which no operand is taken to come from memory: 3/4 of Zen 4's
 last-level cache; for slow last-level caches there is no measurement."""
 NEXT = "what is read next is asked for before, for it comes from memory"
 
-PAGES = 2 << 12
+MAX_SHORT_ROW_BYTES = 2 << 12
 """Bytes of a row up to which it ends before a hardware prefetcher is effective, which stops at the
 end of a page. Prefetched by software, 768 columns come from memory at 22 GB/s, else at 16 (f32) and
 11 (bf16); from the caches they take up to a tenth longer (Zen 4)."""
@@ -47,13 +47,13 @@ def is_near(op: Operation, rows: int, bytes: int, machine: Vectors) -> bool:
 
 def stays(machine: Vectors, l2: int) -> int:
     """Return the bytes below which data is still in a cache when a call reads it again."""
-    part, of = STAYS
-    return max(machine.last_cache * part // of, SECONDS * l2)
+    part, of = LAST_CACHE_PART
+    return max(machine.last_cache * part // of, MIN_L2_MULTIPLE * l2)
 
 
 def ends_soon(op: Operation, row: int, bytes: int, l2: int) -> bool:
     """Whether an operand that exceeds the caches of a core has rows of ``row`` bytes, too short."""
-    if row > PAGES or bytes < l2 // 2:
+    if row > MAX_SHORT_ROW_BYTES or bytes < l2 // 2:
         return False
     because(op, lambda: SHORT_ROWS)
     return True

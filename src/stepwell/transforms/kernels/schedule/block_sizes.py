@@ -16,7 +16,7 @@ from xdsl.ir.affine import AffineExpr
 from stepwell.analysis.structured import element, indices, linear
 from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.vectors import (
-    NARROWEST,
+    MIN_LANES,
     Loops,
     Vectors,
     bits_of,
@@ -24,19 +24,19 @@ from stepwell.transforms.kernels.schedule.vectors import (
     stride,
 )
 
-IN_L1 = 3, 4
+PANEL_PART_OF_L1 = 3, 4
 """The part of the L1 cache that a packed panel of columns may take, next to rows."""
-IN_L2 = 3, 32
+PANEL_PART_OF_L2 = 3, 32
 """The part of the L2 cache instead, where the L1 cache is too small: it also holds the rows of a
 block and the next panel. On Zen 4 a panel of 64 columns then has a depth of 384, the best of those
 measured; on Granite Rapids, with twice the cache, it has 768, the best measured there."""
-SHALLOW = 256
+MIN_DEPTH = 256
 """Depth of a block below which loading and storing sums for each part costs too much."""
-DEEPEST_SUM = 1024
+MAX_DEPTH = 1024
 """Depth of a block beyond which less than 1 % of that is saved."""
-SCRATCH = 1 << 18
+MAX_SCRATCH_BYTES = 1 << 18
 """Bytes of stack that one block may use for scratch of each kind: packed operand, partial sums."""
-TURNED = 16
+TRANSPOSED_FEATURES = 16
 """Features that filters are packed in at a time, transposed through registers: a multiple has no
 tail."""
 TILES = {
@@ -51,55 +51,56 @@ TILES = {
     (14, 1): 0.55,
 }
 """Rows and vectors of register tiles for 32 registers, and the part of the peak each reaches."""
-ALONG = {(14, 1): 1.0, (7, 1): 0.96, (4, 2): 0.93, (7, 2): 0.9, (4, 1): 0.85}
+ALONG_TILES = {(14, 1): 1.0, (7, 1): 0.96, (4, 2): 0.93, (7, 2): 0.9, (4, 1): 0.85}
 """The same where both operands vary with the columns: one vector read serves several rows."""
-NARROW_ALONG = {(7, 1): 1.0, (6, 1): 0.98, (4, 1): 0.9}
+NARROW_ALONG_TILES = {(7, 1): 1.0, (6, 1): 0.98, (4, 1): 0.9}
 NARROW_TILES = {(6, 2): 1.0, (5, 2): 0.98, (4, 3): 0.97, (4, 2): 0.94, (8, 1): 0.6}
 """The same tiles for 16 registers."""
-HALVED = 0.95
+HALF_WIDTH_PEAK = 0.95
 """The part of the peak that vectors of half the width reach on a machine that computes only that
 many lanes at once."""
-LEAST = 3
+MIN_TILE_ROWS = 3
 """Rows below which a tile takes as long as one of this many rows: it waits for its columns."""
-SKINNY = 16
+MAX_SKINNY_ROWS = 16
 """Rows of a product up to which it is bound by reading the column operand."""
-MOST_ROWS = 14
+MAX_TILE_ROWS = 14
 """Rows of a register tile beyond which no room is left for two vectors."""
-LONE = 4
+MEMORY_BOUND_ROWS = 4
 """Rows of a product up to which it is bound by memory even if the last-level cache holds
 everything."""
-STRETCH = 512, 2
-"""Columns of a strip, at least, and the largest part of the L1 cache that their sums may take
-(1/2): memory is faster in longer runs."""
-FEW_COLUMNS = 128
-"""Columns of a strip, at least, for at most `LONE` rows, which prefetch the next part."""
-RUNS = 8
+MIN_STRIP_COLUMNS = 512
+"""Columns of a strip, at least: memory is faster in longer runs."""
+STRIP_L1_DIVISOR = 2
+"""The part of the L1 cache, 1/2, that one row of a strip of the operand may take."""
+MIN_PREFETCHED_COLUMNS = 128
+"""Columns of a strip, at least, for `MEMORY_BOUND_ROWS` or fewer rows, which prefetch."""
+STRIP_ROWS = 8
 """Rows of the operand that a strip reads side by side: hardware does not prefetch more runs."""
-UNIT = 64
+STRIP_UNIT_COLUMNS = 64
 """Columns that the width of a strip is a multiple of."""
-SUMS = 8
+SUMS_L2_DIVISOR = 8
 """The part of the L2 cache that the sums of a strip may take, at most (1/8)."""
-LEAST_L2 = 1 << 18
+MIN_L2_BYTES = 1 << 18
 """Bytes of the smallest L2 cache of a CPU with vectors."""
-SLIVERS = 16
+MIN_PANELS = 16
 """Panels that keep a few threads busy: one of two threads waits for 6 % of the time at most."""
-MANY = 32
+MIN_BLOCKS = 32
 """Blocks that keep a few threads evenly busy: one waits for 3 % of the time at most."""
-FEW = 8
+MIN_FAR_BLOCKS = 8
 """Blocks that suffice if each block of rows rereads a packed operand too large for a cache."""
-DEEPEST = 2048
+MAX_WORDS_DEPTH_BYTES = 2048
 """Depth in bytes of a panel of words that leaves room for rows in the L2 cache."""
-EACH = 4
+WORD_BYTES = 4
 """Bytes of a word."""
-BESIDE = 64
+ROW_PADDING_BYTES = 64
 """Bytes of padding between packed rows."""
-DEARER = 2
+COLUMN_PACKING_COST = 2
 """Cost of packing columns as words, relative to copying rows."""
-LINES = 16
+MAX_BLOCK_LINES = 16
 """Lines of an image that repay packing filters for them."""
-BUSY = 2
+BLOCKS_PER_THREAD = 2
 """Blocks for each thread that keep it busy."""
-PRODUCTS = 1 << 19
+MIN_BLOCK_PRODUCTS = 1 << 19
 """Products of bytes that are worth a block of their own."""
 SPLIT = "and the machine computes with so many lanes at once"
 
@@ -112,9 +113,9 @@ def lanes_of_columns(found: Loops, axis: int, width: int, machine: Vectors) -> i
     half, wide = width // 2, found.extents[axis]
     whole = width == full_lanes([found], machine) and 0 < machine.unit <= machine.bits // 2
     picks = any(stride(index, axis) not in (0, 1) for index in found.accesses)
-    if wide == DYNAMIC_INDEX or half < NARROWEST or picks or not whole:
+    if wide == DYNAMIC_INDEX or half < MIN_LANES or picks or not whole:
         return width
-    return half if -(-wide // half) < HALVED * 2 * -(-wide // width) else width
+    return half if -(-wide // half) < HALF_WIDTH_PEAK * 2 * -(-wide // width) else width
 
 
 def fastest_tile(
@@ -126,14 +127,14 @@ def fastest_tile(
     """
     many = machine.registers >= 32
     if along:
-        return _tile(found, shared, width, ALONG if many else NARROW_ALONG)[0], width
+        return _tile(found, shared, width, ALONG_TILES if many else NARROW_ALONG_TILES)[0], width
     tiles = TILES if many else NARROW_TILES
     tile, reached = _tile(found, shared, width, tiles)
     half = width // 2
-    if half < NARROWEST or not 0 < machine.unit <= half * bytes * 8:
+    if half < MIN_LANES or not 0 < machine.unit <= half * bytes * 8:
         return tile, width
     other, reaches = _tile(found, shared, half, tiles)
-    if reaches * HALVED <= reached:
+    if reaches * HALF_WIDTH_PEAK <= reached:
         return tile, width
     wide = found.size(shared - 1)
     because(found.op, lambda: f"vectors of {half}: {wide} columns fill more of them, {SPLIT}")
@@ -155,7 +156,7 @@ def _tile(
         inside = wide / (-(-wide // columns) * columns) if wide else 1.0
         if high != DYNAMIC_INDEX and high:
             left = high % rows
-            inside *= high / (high - left + (max(left, LEAST) if left else 0))
+            inside *= high / (high - left + (max(left, MIN_TILE_ROWS) if left else 0))
         return inside * tiles[tile]
 
     tile = max(tiles, key=worth)
@@ -167,10 +168,10 @@ def tile_of_few(high: int, wide: int, width: int, machine: Vectors) -> tuple[int
 
     The packed operand is then read once, sequentially; enough panels remain for the threads.
     """
-    tiles = -(-high // MOST_ROWS)
+    tiles = -(-high // MAX_TILE_ROWS)
     rows = -(-high // tiles)
     vectors = max(min((machine.registers - 1) // (rows + 1), 8), 1)
-    while wide and vectors > 2 and -(-wide // (vectors * width)) < machine.busy(SLIVERS):
+    while wide and vectors > 2 and -(-wide // (vectors * width)) < machine.busy(MIN_PANELS):
         vectors -= 1
     return rows, min(vectors, -(-wide // width)) if wide else vectors
 
@@ -184,7 +185,7 @@ def strips_from(high: int, meeting: bool, machine: Vectors, l2: int) -> int:
 
     meeting : whether its rows evict each other from the L1 cache
     """
-    if high <= LONE:  # other reads of a call evict half of that cache
+    if high <= MEMORY_BOUND_ROWS:  # other reads of a call evict half of that cache
         return l2 // 2
     return max(machine.last_cache // (4 if meeting else 1), l2)
 
@@ -202,30 +203,32 @@ def strip_of(
     assert isinstance(op, linalg.GenericOp)
     high, wide = found.extents[shared - 2], found.extents[shared - 1]
     known = DYNAMIC_INDEX not in (high, wide) and len(found.parallel) == shared + 1
-    if not known or stride(indices(op)[packed], shared - 1) != 1 or not 0 < high <= SKINNY:
+    if not known or stride(indices(op)[packed], shared - 1) != 1 or not 0 < high <= MAX_SKINNY_ROWS:
         return None
     each = bits_of(element(op.operands[packed])) // 8
     meeting = found.size(shared) * each % machine.page == 0
     if bytes < strips_from(high, meeting, machine, l2):
         return None
-    least = FEW_COLUMNS if high <= LONE else STRETCH[0]
-    run = machine.l1 // STRETCH[1]
+    least = MIN_PREFETCHED_COLUMNS if high <= MEMORY_BOUND_ROWS else MIN_STRIP_COLUMNS
+    run = machine.l1 // STRIP_L1_DIVISOR
     sum = bits_of(element(op.outputs[0])) // 8
-    most = min(run // max(each, 1), max(l2, LEAST_L2) // SUMS // (high * max(sum, 1)))
+    most = min(
+        run // max(each, 1), max(l2, MIN_L2_BYTES) // SUMS_L2_DIVISOR // (high * max(sum, 1))
+    )
     count = -(-wide // (machine.threads * most)) * machine.threads
-    columns = -(-max(-(-wide // max(count, 1)), least) // UNIT) * UNIT
-    return (columns, RUNS) if wide >= 2 * least and most >= least else None
+    columns = -(-max(-(-wide // max(count, 1)), least) // STRIP_UNIT_COLUMNS) * STRIP_UNIT_COLUMNS
+    return (columns, STRIP_ROWS) if wide >= 2 * least and most >= least else None
 
 
 def depth_of(machine: Vectors, l2: int) -> int:
     """Return the largest depth of a block of f32 for panels as wide as the fastest tile."""
     vectors = next(iter(TILES if machine.registers >= 32 else NARROW_TILES))[1]
     column = vectors * min(machine.bits // 32, machine.lanes) * 4
-    part, of = IN_L1
-    if (deep := machine.l1 * part // of // column) < SHALLOW:
-        part, of = IN_L2
-        deep = max(l2 * part // of // column, SHALLOW)
-    return min(deep, DEEPEST_SUM)
+    part, of = PANEL_PART_OF_L1
+    if (deep := machine.l1 * part // of // column) < MIN_DEPTH:
+        part, of = PANEL_PART_OF_L2
+        deep = max(l2 * part // of // column, MIN_DEPTH)
+    return min(deep, MAX_DEPTH)
 
 
 def block_of(
@@ -244,10 +247,10 @@ def block_of(
     rows, columns = tile
     last = len(found.parallel) - 1
     before = max(prod(map(found.size, range(shared, last))), 1)
-    deepest = SCRATCH // (columns * bytes)
+    deepest = MAX_SCRATCH_BYTES // (columns * bytes)
     deepest = max((min(depth_of(machine, l2), deepest) if last == shared else deepest) // before, 1)
-    cut = found.size(last) > deepest >= TURNED
-    unit = 8 if before == 1 else TURNED if cut else 1
+    cut = found.size(last) > deepest >= TRANSPOSED_FEATURES
+    unit = 8 if before == 1 else TRANSPOSED_FEATURES if cut else 1
     deep = even(found.size(last), deepest, unit)
     if found.extents[last] == DYNAMIC_INDEX:
         deep = deepest
@@ -256,14 +259,20 @@ def block_of(
     wide = found.size(shared - 1)
     others = prod(map(found.size, range(first))) * -(-wide // columns)
     packed = wide * before * found.size(last) * bytes
-    wanted = -(-prod(sizes) * others // machine.busy(MANY if packed <= l2 // 4 else FEW))
+    wanted = -(
+        -prod(sizes) * others // machine.busy(MIN_BLOCKS if packed <= l2 // 4 else MIN_FAR_BLOCKS)
+    )
     wanted = max(-(-wanted // rows), 8) * rows
     unknown = first == shared - 2 and found.extents[first] == DYNAMIC_INDEX
     most = l2 // 2 // (deep * bytes)  # rows counted at launch are split evenly there
     most = max(rows, most if unknown else min(most, wanted))
     lengths, taken, held = list[int](), 1, 1
     for size in reversed(sizes):
-        here = min(most // taken, SCRATCH // (columns * bytes) // held) if parts else most // taken
+        here = (
+            min(most // taken, MAX_SCRATCH_BYTES // (columns * bytes) // held)
+            if parts
+            else most // taken
+        )
         unit = 1 if lengths else rows
         here = max(here // unit, 1) * unit if unknown else even(size, here, unit)
         lengths.insert(0, here)
@@ -316,30 +325,36 @@ def block_of_words(
     rows, columns = tile
     last = len(found.parallel) - 1
     high, wide, long = (found.size(k) for k in (shared - 2, shared - 1, last))
-    size = EACH // terms
+    size = WORD_BYTES // terms
     long *= size  # the sum is counted in bytes from here on
     before = max(prod(map(found.size, range(shared, last))), 1)
-    deepest = max(min(DEEPEST, SCRATCH // columns) // before // BESIDE, 1) * BESIDE
-    deep = even(long, deepest, BESIDE if before == 1 else EACH)
+    deepest = (
+        max(
+            min(MAX_WORDS_DEPTH_BYTES, MAX_SCRATCH_BYTES // columns) // before // ROW_PADDING_BYTES,
+            1,
+        )
+        * ROW_PADDING_BYTES
+    )
+    deep = even(long, deepest, ROW_PADDING_BYTES if before == 1 else WORD_BYTES)
     if found.extents[last] == DYNAMIC_INDEX:
-        deep = max(deepest // 2, BESIDE)
+        deep = max(deepest // 2, ROW_PADDING_BYTES)
     whole = found.extents[last] != DYNAMIC_INDEX and long <= deep
     depth = deep // size
     lanes, bytes = machine.bits // 32, before * deep
-    most = min(l2 // 2 // bytes, SCRATCH // (bytes + BESIDE) // lanes * lanes)
-    most = max((most if whole else min(most, SCRATCH // (4 * columns))) // rows, 1) * rows
+    most = min(l2 // 2 // bytes, MAX_SCRATCH_BYTES // (bytes + ROW_PADDING_BYTES) // lanes * lanes)
+    most = max((most if whole else min(most, MAX_SCRATCH_BYTES // (4 * columns))) // rows, 1) * rows
     batch = max(prod(map(found.size, range(shared - 2))), 1)
     long *= before
-    wanted = BUSY * machine.threads if machine.threads > 1 else 1
-    wanted = max(min(-(-wanted // batch), high * wide * long // PRODUCTS), 1)
+    wanted = BLOCKS_PER_THREAD * machine.threads if machine.threads > 1 else 1
+    wanted = max(min(-(-wanted // batch), high * wide * long // MIN_BLOCK_PRODUCTS), 1)
     fewest, panels = -(-high // most), -(-wide // columns)
     if prod(map(found.size, range(first, shared - 2))) > 1:
         rows = even(high, most, rows)
-        held = LINES if whole else SCRATCH // (4 * columns * rows)
+        held = MAX_BLOCK_LINES if whole else MAX_SCRATCH_BYTES // (4 * columns * rows)
         lines = found.size(shared - 3)
         each = -(-batch // max(lines, 1)) * panels * fewest
-        busy = max(lines * each // (BUSY * machine.threads), 1)
-        held = even(lines, max(min(LINES, held, busy), 1), 1)
+        busy = max(lines * each // (BLOCKS_PER_THREAD * machine.threads), 1)
+        held = even(lines, max(min(MAX_BLOCK_LINES, held, busy), 1), 1)
         return (*(1 for _ in range(first, shared - 3)), held, rows, columns, depth)
     choices = [
         (n, m)
@@ -347,7 +362,7 @@ def block_of_words(
         for m in range(1, min(panels, wanted) + 1)
     ]
     busy = [(n, m) for n, m in choices if n * m >= wanted] or choices[-1:]
-    down, along = min(busy, key=lambda c: (c[1] * high + DEARER * c[0] * wide, c))
+    down, along = min(busy, key=lambda c: (c[1] * high + COLUMN_PACKING_COST * c[0] * wide, c))
     across = -(-panels // along) * columns if whole else columns
     return even(high, min(most, max(-(-high // down), 1)), rows), max(across, columns), depth
 

@@ -28,12 +28,12 @@ from stepwell.transforms.kernels.schedule.beyond import (
     reads_in_place,
 )
 from stepwell.transforms.kernels.schedule.block_sizes import (
-    BESIDE,
-    EACH,
-    LONE,
-    MOST_ROWS,
-    SCRATCH,
-    SKINNY,
+    MAX_SCRATCH_BYTES,
+    MAX_SKINNY_ROWS,
+    MAX_TILE_ROWS,
+    MEMORY_BOUND_ROWS,
+    ROW_PADDING_BYTES,
+    WORD_BYTES,
     block_of,
     block_of_words,
     even,
@@ -52,8 +52,8 @@ from stepwell.transforms.kernels.schedule.dot_products import (
 )
 from stepwell.transforms.kernels.schedule.reasons import because, spell_bytes
 from stepwell.transforms.kernels.schedule.vectors import (
-    NARROWEST,
-    STEPS,
+    MIN_LANES,
+    STRIDES,
     Loops,
     Vectors,
     bits_of,
@@ -62,23 +62,23 @@ from stepwell.transforms.kernels.schedule.vectors import (
     stride,
 )
 
-FEW_ROWS = 12
+MIN_ROWS = 12
 """Rows below which packing costs more than it saves."""
-FEW_ROWS_OF_WORDS = 2
+MIN_ROWS_OF_WORDS = 2
 """The same bound where words of bytes are packed, of which one instruction multiplies many."""
-SMALL = 4
+SMALL_L1_DIVISOR = 4
 """The part of the L1 cache, 1/4, up to which an operand is not packed, whatever its layout."""
-MANY_ROWS = 64
+MIN_ROWS_OF_SMALL = 64
 """Rows from which even such an operand is packed."""
-RAGGED = 1 << 16
+MAX_RAGGED_BYTES = 1 << 16
 """Bytes beyond which an operand is packed if its columns do not fill vectors."""
-SLIVER = 4
+MAX_PANEL_VECTORS = 4
 """Vectors of columns up to which an operand is laid out as one panel of it would be."""
-REPAID = 128
+MAX_PANEL_ROWS = 128
 """Rows up to which packing such an operand does not pay: on Zen 4 it wins from 500 rows on."""
-LONG = 128
+MIN_PREFETCH_STEPS = 128
 """Steps of a tile from which prefetching its later reads pays."""
-LINES = 128
+STRIP_ROW_BYTES = 128
 """Bytes of each row of a strip that are accumulated in registers; half of that for more than two
 rows of the result."""
 
@@ -115,13 +115,13 @@ def choose(
     if prod(chosen.tile) == 1:  # a tile of one vector keeps nothing in registers
         return None
     before = prod(map(found.size, range(shared, len(found.parallel) - 1)))
-    bytes = BESIDE if chosen.dots else machine.bits // chosen.width // 8
+    bytes = ROW_PADDING_BYTES if chosen.dots else machine.bits // chosen.width // 8
     panel = before * chosen.block[-2] * bytes
     packed = _packed(found, shared)
     operand = found.op.operands[packed] if packed is not None else None
     free = isinstance(operand, BlockArgument) and operand.index in ready and not chosen.dots
     if (
-        panel > SCRATCH and not free
+        panel > MAX_SCRATCH_BYTES and not free
     ):  # only the sum's last loop is split; all iterations of the others are packed
         because(found.op, lambda: f"not in blocks after all: a sliver has {spell_bytes(panel)}")
         return None
@@ -153,15 +153,15 @@ def _chosen(
     free = isinstance(operand, BlockArgument) and operand.index in ready and not along
     free = free and dots is None  # blocks pack words themselves
     enough = _enough(found, packed, shared, width, machine, l2, high)
-    enough = min(enough, machine.l1 // SMALL) if free else enough
+    enough = min(enough, machine.l1 // SMALL_L1_DIVISOR) if free else enough
     of_bytes = dots is not None and TOTALS[dots[0]] == "i32"
-    in_words = of_bytes and high >= FEW_ROWS_OF_WORDS and bytes < machine.last_cache // 8
+    in_words = of_bytes and high >= MIN_ROWS_OF_WORDS and bytes < machine.last_cache // 8
     settled = free or along or in_words
     if not settled and (strip := strip_of(found, packed, shared, bytes, machine, l2)):
         return _in_strips(found, packed, strip, (high, width, bytes), machine, l2)
     size = machine.bits // width // 8
     width = width if along else _narrowed(width, wide)
-    least = 1 if free else FEW_ROWS_OF_WORDS if of_bytes else FEW_ROWS
+    least = 1 if free else MIN_ROWS_OF_WORDS if of_bytes else MIN_ROWS
     if high < least or wide < width or bytes <= enough:
         because(found.op, lambda: _why_in_place((high, least), wide < width, bytes, enough))
         return None
@@ -193,7 +193,7 @@ def _plain(
     """Return tile and block chosen by sizes alone."""
     width, size = lanes_and_bytes
     high, wide = prod(map(found.size, range(first, shared - 1))), found.size(shared - 1)
-    few = free and first == shared - 2 and high <= SKINNY
+    few = free and first == shared - 2 and high <= MAX_SKINNY_ROWS
     tile, width = (
         (tile_of_few(high, wide, width, machine), width)
         if few
@@ -216,7 +216,7 @@ def _in_words(
 ) -> Contraction:
     """Return the choice for products with a dot-product instruction."""
     high, wide = found.size(shared - 2), found.size(shared - 1)
-    if high <= SKINNY and found.extents[shared - 2] != DYNAMIC_INDEX:
+    if high <= MAX_SKINNY_ROWS and found.extents[shared - 2] != DYNAMIC_INDEX:
         tile = tile_of_few(high, wide, width, machine)
     else:
         tile, width = fastest_tile(found, shared, width, 4, machine, False)
@@ -227,7 +227,7 @@ def _in_words(
     because(found.op, lambda: IN_DOTS.format(WORDS[elements[0]]))
     terms = terms_of(elements[0])
     sizes = block_of_words(found, first, shared, (tile[0], tile[1] * width), l2, machine, terms)
-    because(found.op, lambda: _why_so_large(tile, sizes, EACH // terms))
+    because(found.op, lambda: _why_so_large(tile, sizes, WORD_BYTES // terms))
     biased = elements == ("i8", "i8") and not machine.signed_dots and not unit
     return Contraction(width, tile, sizes, pack_rows=True, dots=True, bias_to_unsigned=biased)
 
@@ -237,14 +237,18 @@ def wants_prefetch(found: Loops, shared: int, l2: int) -> bool:
     op = found.op
     if not isinstance(op, linalg.GenericOp) or len(found.parallel) != shared + 1 or not l2:
         return False
-    if found.size(shared - 2) <= LONE:  # they read the next row soon anyway
+    if found.size(shared - 2) <= MEMORY_BOUND_ROWS:  # they read the next row soon anyway
         return False
     for operand, index in zip(op.inputs, indices(op), strict=False):
         loops = {d for expr in index for d in expr.used_dims()}
         if shared - 2 in loops or not {shared - 1, shared} <= loops:
             continue
         size = found.size(shared - 1) * found.size(shared) * bits_of(element(operand)) // 8
-        if stride(index, shared - 1) == 1 and size >= l2 and found.size(shared) >= LONG:
+        if (
+            stride(index, shared - 1) == 1
+            and size >= l2
+            and found.size(shared) >= MIN_PREFETCH_STEPS
+        ):
             because(op, lambda: ASKED)
             return True
     return False
@@ -252,7 +256,7 @@ def wants_prefetch(found: Loops, shared: int, l2: int) -> bool:
 
 def _narrowed(width: int, wide: int) -> int:
     """Return the lanes that so few columns fill, all of them where the columns are many."""
-    while wide < width and width > NARROWEST:
+    while wide < width and width > MIN_LANES:
         width //= 2
     return width
 
@@ -273,7 +277,9 @@ def _in_strips(
     operand = op.operands[packed]
     because(op, lambda: _why_in_strips(operand, high, strip))
     row = strip[0] * bits_of(element(operand)) // 8
-    asks = is_beyond(op, bytes, machine, l2) or (high <= LONE and ends_soon(op, row, bytes, l2))
+    asks = is_beyond(op, bytes, machine, l2) or (
+        high <= MEMORY_BOUND_ROWS and ends_soon(op, row, bytes, l2)
+    )
     return replace(_strip_choice(operand, high, width, machine, strip), prefetch=asks)
 
 
@@ -282,7 +288,7 @@ def _strip_choice(
 ) -> Contraction:
     """Return the choice for an operand that is read in strips."""
     rows, vectors = tile_of_few(high, 0, width, machine)
-    lines = LINES if high <= 2 else LINES // 2
+    lines = STRIP_ROW_BYTES if high <= 2 else STRIP_ROW_BYTES // 2
     vectors = min(vectors, max(lines * 8 // bits_of(element(operand)) // width, 1))
     return Contraction(width, (rows, vectors), strip=strip)
 
@@ -371,7 +377,7 @@ def _widened(
     deep = min(deep, exact_count(signs) // 8 * 8) if signs else deep
     bytes = max(bits_of(element(op.outputs[0])), 32 if signs else 0) // 8  # as f32
     unit = chosen.tile[0]
-    most = SCRATCH // (deep * bytes) // chosen.width * chosen.width // unit * unit
+    most = MAX_SCRATCH_BYTES // (deep * bytes) // chosen.width * chosen.width // unit * unit
     if not most:
         return chosen
     high = found.extents[shared - 2]
@@ -470,13 +476,13 @@ def _enough(
     op = found.op
     assert isinstance(op, linalg.GenericOp)
     step = stride(indices(op)[packed], shared - 1)
-    if step in STEPS and found.extents[shared - 2] != DYNAMIC_INDEX and high <= MOST_ROWS:
+    if step in STRIDES and found.extents[shared - 2] != DYNAMIC_INDEX and high <= MAX_TILE_ROWS:
         return sys.maxsize  # one tile has all rows: its shuffles serve all of them
     if _is_widened(op) or step != 1:
-        return machine.l1 // SMALL if high < MANY_ROWS else 0
+        return machine.l1 // SMALL_L1_DIVISOR if high < MIN_ROWS_OF_SMALL else 0
     wide = found.extents[shared - 1]
-    if wide != DYNAMIC_INDEX and wide <= SLIVER * width and high <= REPAID:
+    if wide != DYNAMIC_INDEX and wide <= MAX_PANEL_VECTORS * width and high <= MAX_PANEL_ROWS:
         return sys.maxsize
     if wide != DYNAMIC_INDEX and wide % width and wide > 2 * width:
-        return min(RAGGED, reads_in_place(l2))
+        return min(MAX_RAGGED_BYTES, reads_in_place(l2))
     return reads_in_place(l2)

@@ -12,9 +12,9 @@ from stepwell.analysis.structured import element
 from stepwell.core.dot_instructions import TOTALS, speedup, tile_instruction
 from stepwell.transforms.kernels.schedule.vectors import Loops, Vectors
 
-ROWS_OF_A_LINE = 4
+MIN_LINE_PLACES = 4
 """Places of a line that repay packing filters as words for each line."""
-SHORT = 8
+MIN_PRODUCTS = 8
 """Products of a sum below which words are not worth packing."""
 SIDE = 16
 """Rows, columns and words of a tile of a matrix unit."""
@@ -39,8 +39,8 @@ def multiplied(found: Loops, first: int, shared: int, machine: Vectors) -> tuple
     op = found.op
     assert isinstance(op, linalg.GenericOp)
     again = prod(map(found.size, range(first, shared - 2)))
-    repaid = again <= 1 or found.size(shared - 2) >= ROWS_OF_A_LINE
-    short = found.size(len(found.parallel) - 1) < SHORT
+    repaid = again <= 1 or found.size(shared - 2) >= MIN_LINE_PLACES
+    short = found.size(len(found.parallel) - 1) < MIN_PRODUCTS
     if not repaid or short:
         return None
     elements = dot_elements(op.body.block)

@@ -14,7 +14,7 @@ from stepwell.analysis.structured import Index, element, indices
 from stepwell.dialects.kernel.levels import FOR, GROUP, LANE, UNROLL, Action, Level, Schedule
 from stepwell.transforms.kernels.schedule.vectors import Loops, bits_of
 
-LOCAL = 48 << 10
+MAX_LOCAL_BYTES = 48 << 10
 """Bytes of local memory that a group takes at most: the default limit of drivers."""
 DEPTHS = (16, 8, 4, 2, 1)
 """Steps of a sum that are staged at a time, in order of preference, where local memory has room."""
@@ -110,7 +110,7 @@ def _depth(
     loops: Loops, shared: int, tile: Tile, deep: int, staged: Sequence[int], device: Device
 ) -> int | None:
     """Return the steps of a sum that fit local memory; None where not even one does."""
-    room = min(LOCAL, device.local_memory or LOCAL)
+    room = min(MAX_LOCAL_BYTES, device.local_memory or MAX_LOCAL_BYTES)
     for depth in DEPTHS:
         if sum(_bytes(loops, n, shared, tile, deep, depth) for n in staged) <= room and (
             depth == 1 or depth <= loops.size(deep)

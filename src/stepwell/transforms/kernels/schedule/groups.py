@@ -34,13 +34,13 @@ from stepwell.transforms.kernels.schedule.vectors import Loops, stride
 GROUP_LANES = 256
 """Lanes of a group: eight warps of 32, which hide each other's latency; every device supports it.
 """
-LEAST_LANES = 32
+MIN_ROW_LANES = 32
 """Lanes that share a row, at least: a warp."""
-SQUARE = 32
+TRANSPOSED_SIDE = 32
 """Rows and columns of a transposed block: reads and writes are coalesced."""
-ELEMENTS = 4
+ELEMENTS_PER_LANE = 4
 """Elements of a lane, where there are many: loads in flight at once."""
-GROUPS_OF_UNIT = 8
+GROUPS_PER_UNIT = 8
 """Groups that keep a compute unit busy: today's devices have 2,048 lanes in flight."""
 
 
@@ -83,7 +83,9 @@ def _parts(ops: Sequence[Loops], device: Device) -> tuple[Schedule, str] | None:
         return None
     last = len(sums[0].extents) - 1
     cut = max(range(last + 1), key=lambda k: (sums[0].size(k), -k))
-    many = min(sums[0].iterations // (GROUP_LANES * ELEMENTS), 4 * max(device.compute_units, 1))
+    many = min(
+        sums[0].iterations // (GROUP_LANES * ELEMENTS_PER_LANE), 4 * max(device.compute_units, 1)
+    )
     many = max(many, 1)
     inner = (*(Level(FOR, k) for k in range(last)), *_across(last, GROUP_LANES))
     own = {n: inner for n, loops in enumerate(ops) if loops.extents}
@@ -106,8 +108,8 @@ def _rows(ops: Sequence[Loops], shared: int) -> tuple[Schedule, str] | None:
         return None
     last = len(sums[0].extents) - 1
     along = any(stride(index, last) == 1 for index in sums[0].accesses[: sums[0].reads])
-    long = prod(sums[0].size(k) for k in range(shared, last + 1)) >= 2 * LEAST_LANES
-    if not along or not long or sums[0].size(last) < LEAST_LANES:
+    long = prod(sums[0].size(k) for k in range(shared, last + 1)) >= 2 * MIN_ROW_LANES
+    if not along or not long or sums[0].size(last) < MIN_ROW_LANES:
         return None
     own: dict[int, Levels] = {}
     for number, loops in enumerate(ops):
@@ -145,8 +147,8 @@ def _columns(ops: Sequence[Loops], shared: int) -> tuple[Schedule, str] | None:
 
 def _elements(ops: Sequence[Loops], shared: int, device: Device) -> tuple[Schedule, str]:
     """Give neighbouring elements to neighbouring lanes."""
-    busy = max(device.compute_units, 1) * GROUPS_OF_UNIT * GROUP_LANES
-    each = ELEMENTS if ops[0].iterations >= busy * ELEMENTS else 1
+    busy = max(device.compute_units, 1) * GROUPS_PER_UNIT * GROUP_LANES
+    each = ELEMENTS_PER_LANE if ops[0].iterations >= busy * ELEMENTS_PER_LANE else 1
     levels = _spread(ops[0], shared, each)
     return Schedule(levels), "neighbouring lanes have neighbouring elements"
 
@@ -177,13 +179,15 @@ def _transposed(ops: Sequence[Loops], shared: int) -> tuple[Schedule, str] | Non
         if not rows or stride(index, last) is not None:
             continue
         row, sizes = rows[0], [1] * shared
-        sizes[rows[0]] = sizes[last] = SQUARE
-        short = min(loops.size(row), loops.size(last)) < SQUARE // 2
+        sizes[rows[0]] = sizes[last] = TRANSPOSED_SIDE
+        short = min(loops.size(row), loops.size(last)) < TRANSPOSED_SIDE // 2
         if short or spans(index, sizes) is None:
             continue
         groups = [Level(GROUP, k, sizes[k]) for k in range(shared)]
         groups[-1] = groups[-1].doing(Action("stage", number))
-        each = SQUARE * SQUARE // GROUP_LANES
+        each = TRANSPOSED_SIDE * TRANSPOSED_SIDE // GROUP_LANES
         lanes = (Level(LANE, row, each), Level(LANE, last), Level(UNROLL, row))
-        return Schedule((*groups, *lanes)), f"squares of {SQUARE}, transposed in local memory"
+        return Schedule(
+            (*groups, *lanes)
+        ), f"squares of {TRANSPOSED_SIDE}, transposed in local memory"
     return None

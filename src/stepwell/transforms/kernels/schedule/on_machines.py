@@ -9,9 +9,9 @@ from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule import Schedule
 from stepwell.transforms.kernels.schedule.beyond import reads_in_place, stays
 from stepwell.transforms.kernels.schedule.block_sizes import (
-    LONE,
+    MAX_SKINNY_ROWS,
+    MEMORY_BOUND_ROWS,
     NARROW_TILES,
-    SKINNY,
     TILES,
     depth_of,
     strips_from,
@@ -45,7 +45,7 @@ def choices_on(machine: Machine) -> Iterator[Choice]:
     near = "yes" if taken <= vectors.far_bytes else "no"
     why = f"a tile takes {taken:.1f} bytes a cycle, {vectors.far_bytes} come from beyond L2"
     yield "prefetches", near, f"and packs in the first tile: {why}"
-    for rows in (LONE, SKINNY):
+    for rows in (MEMORY_BOUND_ROWS, MAX_SKINNY_ROWS):
         least = spell_bytes(strips_from(rows, False, vectors, l2))
         yield f"streams {rows} rows", least, "or more of the other operand, in stretches"
     yield "stays", spell_bytes(stays(vectors, l2)), "of an operand from call to call"

@@ -12,13 +12,13 @@ from stepwell.analysis.levels import Nesting
 from stepwell.analysis.structured import element
 from stepwell.transforms.kernels.schedule.vectors import Loops, bits_of
 
-RUN = 16
+MAX_RUN_ROWS = 16
 """Rows of a pipelined run: the first loop of one runs alone, that of another in vain."""
-LEAST = 4
+MIN_RUN_ROWS = 4
 """Rows below which a run does not repay that."""
-SHORTEST = 64
+MIN_COLUMNS = 64
 """Columns of a row below which there is no latency to hide."""
-ROOM = 2
+L1_DIVISOR = 2
 """The part of the L1 cache, 1/2, that this row, the next and a result may take; the rest is for
 other operands."""
 
@@ -46,10 +46,10 @@ def pipelined_rows(ops: Sequence[Loops], nesting: Nesting, enough: int, l1: int)
     assert isinstance(first.op, linalg.GenericOp)
     bits = sum(bits_of(element(operand)) for operand in first.op.inputs[:1])
     writes = any(all(loops.parallel) or loops.writes_along for loops in long)
-    if columns < SHORTEST or columns * bits * (3 if writes else 2) > l1 // ROOM * 8:
+    if columns < MIN_COLUMNS or columns * bits * (3 if writes else 2) > l1 // L1_DIVISOR * 8:
         return 0
-    run = min(RUN, rows // enough)
-    return run if run >= LEAST else 0
+    run = min(MAX_RUN_ROWS, rows // enough)
+    return run if run >= MIN_RUN_ROWS else 0
 
 
 def _runs_in_vectors(loops: Loops, shared: int) -> bool:

@@ -17,12 +17,12 @@ from stepwell.transforms.kernels.schedule.split_rows import split_sum_over_rows
 from stepwell.transforms.kernels.schedule.sums import is_full_reduction
 from stepwell.transforms.kernels.schedule.vectors import CHUNK, Loops, Vectors
 
-ENOUGH = 64
+MIN_PARALLEL_ITERATIONS = 64
 """Parallel iterations that keep a few threads busy: of two, one waits for 2 % of the time at most.
 A reduction has this many runs on any machine, because its result depends on their number."""
-LARGE = 1 << 17
+MIN_REDUCTION_WORK = 1 << 17
 """Work of a reduction that is worth splitting into runs: two threads of two `CHUNK` each."""
-BORDERS = 8
+MIN_BORDER_RUNS = 8
 """Runs, at least, in which a scattered border is filled, however small it is."""
 SCATTERED = "a border in many places is filled by the threads in whose caches the rest lies"
 """The explanation of these runs."""
@@ -36,9 +36,11 @@ def run_in_parallel(
     total = sum(loops.iterations * loops.work for loops in ops)
     dynamic = any(DYNAMIC_INDEX in loops.extents for loops in ops)
     if not shared:
-        if (dynamic or total >= LARGE) and is_full_reduction(ops):
-            because(function, lambda: f"reduced in {ENOUGH} runs, which threads share")
-            nesting.split = ENOUGH
+        if (dynamic or total >= MIN_REDUCTION_WORK) and is_full_reduction(ops):
+            because(
+                function, lambda: f"reduced in {MIN_PARALLEL_ITERATIONS} runs, which threads share"
+            )
+            nesting.split = MIN_PARALLEL_ITERATIONS
         return
     plain = nesting.tile == (1, 1) and nesting.band == 1
     if l2 and plain and split_sum_over_rows(function, ops, nesting, machine, l2):
@@ -49,8 +51,8 @@ def run_in_parallel(
         return
     sizes = ops[0].extents[:shared]
     count, trips = 0, 1
-    run = pipelined_rows(ops, nesting, ENOUGH, machine.l1) if l2 else 0
-    while count < shared and (trips < machine.busy(ENOUGH) or run):
+    run = pipelined_rows(ops, nesting, MIN_PARALLEL_ITERATIONS, machine.l1) if l2 else 0
+    while count < shared and (trips < machine.busy(MIN_PARALLEL_ITERATIONS) or run):
         trips *= 1 if sizes[count] == DYNAMIC_INDEX else sizes[count]
         count += 1
     nesting.parallel = count
@@ -63,7 +65,7 @@ def run_in_parallel(
         grain = 0
     if scattered:
         because(function, lambda: SCATTERED)
-        grain = min(grain, max(trips // BORDERS, 1))
+        grain = min(grain, max(trips // MIN_BORDER_RUNS, 1))
     because(
         function,
         lambda: (

@@ -11,11 +11,10 @@ from stepwell.analysis.levels import Nesting, write_nesting
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.choices import INDEPENDENT
 from stepwell.transforms.kernels.schedule.reasons import because
+from stepwell.transforms.kernels.schedule.vectors import CHUNK
 
-ELEMENT = 16
+WORK_PER_ELEMENT = 16
 """Work assumed for each element that a task writes, at least."""
-CHUNK = 1 << 15
-"""Work that is worth handing to a thread."""
 
 
 def share_tasks(function: kernel.FuncOp) -> None:
@@ -24,7 +23,7 @@ def share_tasks(function: kernel.FuncOp) -> None:
         if not isinstance(op, scf.ForOp) or INDEPENDENT not in op.attributes:
             continue
         elements = sum(_elements(r.type) for r in op.results)
-        if elements * ELEMENT < 2 * CHUNK or _runs_once(op):
+        if elements * WORK_PER_ELEMENT < 2 * CHUNK or _runs_once(op):
             because(function, lambda: "serial: the tasks are not worth a second thread")
             continue
         write_nesting(function, Nesting(tasks=True))

@@ -28,16 +28,16 @@ from stepwell.transforms.kernels.schedule.locked import kernel_key
 from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.variants import variants
 
-WORSE = 0.1
+MODEL_ERROR = 0.1
 """The model's median error, rounded up (docs/predicted.md): a smaller predicted gain does not
 count."""
-UNEVEN = 1 + WORSE / 2
+MIN_IMBALANCE = 1 + MODEL_ERROR / 2
 """Ratio of the longest thread's time to an even share below which no more than half of the model's
 error can be gained."""
-AT_MOST = 400
+MAX_WORK_PER_NS = 400
 """Additions and accesses of a core in a nanosecond, at most: six instructions a cycle, of 16
 elements each, at 4 GHz."""
-MOST = 48
+MAX_PREDICTIONS = 48
 """Predictions for one kernel, of about a millisecond each."""
 
 _found: dict[tuple[str, Machine], Nesting | None] = {}
@@ -57,7 +57,7 @@ def improve(function: kernel.FuncOp, nesting: Nesting, described: str) -> None:
     if machine.threads < 2 or machine.kind != "cpu" or not nesting.blocks or not known:
         return
     nests = nests_of(function, levels_of(function, nesting), assumed)
-    if shares_of(nests, machine).longest * min(machine.threads, machine.cores) <= UNEVEN:
+    if shares_of(nests, machine).longest * min(machine.threads, machine.cores) <= MIN_IMBALANCE:
         return
     key = kernel_key(function), machine
     if key not in _found:
@@ -73,7 +73,7 @@ def stay_alone(function: kernel.FuncOp, nesting: Nesting, work: int, described: 
     left as it is
     """
     machine = machine_of(described)
-    if work > 10 * machine.launch * AT_MOST:
+    if work > 10 * machine.launch * MAX_WORK_PER_NS:
         return
     known = all(DYNAMIC_INDEX not in shape(v) for op in loop_ops(function) for v in op.operands)
     if machine.threads < 2 or machine.kind != "cpu" or not nesting.parallel or not known:
@@ -83,7 +83,7 @@ def stay_alone(function: kernel.FuncOp, nesting: Nesting, work: int, described: 
         return
     serial = replace(nesting, parallel=0, steps=(), grain=1)
     alone = predict(function, levels_of(function, serial), machine)
-    if together.seconds > (1 - WORSE) * alone.seconds:
+    if together.seconds > (1 - MODEL_ERROR) * alone.seconds:
         share = together.seconds / alone.seconds
         said = f"serial after all: {together.threads} threads would take {share:.2f} of the time"
         because(function, lambda: said)
@@ -98,10 +98,10 @@ def _better(function: kernel.FuncOp, nesting: Nesting, machine: Machine) -> Nest
 
     before = predicted(nesting)
     rows = loop_sizes(loop_ops(function)[0], assumed)[nesting.shared - 2]
-    near = islice(_near(nesting, rows, machine), MOST)
+    near = islice(_near(nesting, rows, machine), MAX_PREDICTIONS)
     found = [(predicted(each), each) for each in near]
     best, chosen = min(found, key=lambda pair: pair[0].seconds, default=(before, nesting))
-    if best.seconds > (1 - WORSE) * before.seconds:
+    if best.seconds > (1 - MODEL_ERROR) * before.seconds:
         return None
     because(
         function,

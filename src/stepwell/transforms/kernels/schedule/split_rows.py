@@ -12,28 +12,28 @@ from stepwell.analysis.levels import Lanes, Nesting
 from stepwell.analysis.structured import element, indices
 from stepwell.dialects import kernel
 from stepwell.transforms.kernels.schedule.beyond import ends_soon, is_beyond
-from stepwell.transforms.kernels.schedule.block_sizes import LEAST_L2
+from stepwell.transforms.kernels.schedule.block_sizes import MIN_L2_BYTES
 from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.vectors import Loops, Vectors, bits_of, sums_rows
 
-MOST = 64
+MAX_RUNS = 64
 """Runs that keep every thread busy."""
-PARTIALS = 8
+PARTIALS_L2_DIVISOR = 8
 """The part of the L2 cache, 1/8, that the sums of all runs may take; the rows go through the rest.
 """
-FEWEST = 8
+MIN_RUNS = 8
 """Runs below which a split does not pay."""
-SHORTEST = 16
+MIN_RUN_ROWS = 16
 """Rows of a run below which a split does not pay."""
-ENOUGH = 1 << 19
+MIN_ELEMENTS = 1 << 19
 """Elements below which a split does not pay."""
 
 
-ROW = 1 << 8
+MIN_ROW_BYTES = 1 << 8
 """Bytes of a row below which hardware prefetches several rows as one run."""
-ABREAST = 8
+ROWS_AT_ONCE = 8
 """Rows that are read side by side: hardware does not prefetch more runs of memory."""
-VECTORS = 2
+VECTORS_AT_ONCE = 2
 """Vectors of each row that are accumulated in registers at a time."""
 
 
@@ -41,11 +41,11 @@ def split_sum_over_rows(
     function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Vectors, l2: int
 ) -> bool:
     """Split a sum over rows into runs, if that pays."""
-    if not (runs := _runs(ops, nesting.shared, max(l2, LEAST_L2) // PARTIALS)):
+    if not (runs := _runs(ops, nesting.shared, max(l2, MIN_L2_BYTES) // PARTIALS_L2_DIVISOR)):
         return False
-    nesting.split, nesting.split_rows = runs, ABREAST
+    nesting.split, nesting.split_rows = runs, ROWS_AT_ONCE
     for loops in ops:
-        loops.lanes = Lanes(0, loops.lanes.width, min(loops.lanes.many, VECTORS))
+        loops.lanes = Lanes(0, loops.lanes.width, min(loops.lanes.many, VECTORS_AT_ONCE))
     why = f"summed in {runs} runs of rows, read from end to end, for threads to share"
     because(function, lambda: why)
     if _wants_prefetch(ops, machine, l2):
@@ -70,7 +70,7 @@ def _wants_prefetch(ops: Sequence[Loops], machine: Vectors, l2: int) -> bool:
     each = max(rows, default=0)
     bytes = each * prod(loops.size(k) for k in range(len(loops.extents)))
     row = each * loops.size(0)
-    if row < ROW:
+    if row < MIN_ROW_BYTES:
         return False
     beyond = is_beyond(loops.op, bytes, machine, l2)
     return beyond or (len(op.inputs) > 1 and ends_soon(loops.op, row, bytes, l2))
@@ -95,7 +95,7 @@ def _runs(ops: Sequence[Loops], shared: int, most: int) -> int:
     size = sum(bits_of(element(o)) // 8 for o in op.outputs)
     if columns == DYNAMIC_INDEX or loops.extents[1] == DYNAMIC_INDEX:
         return 0
-    runs = min(MOST, most // max(columns * size, 1))
-    if runs < FEWEST or rows < runs * SHORTEST or rows * columns < ENOUGH:
+    runs = min(MAX_RUNS, most // max(columns * size, 1))
+    if runs < MIN_RUNS or rows < runs * MIN_RUN_ROWS or rows * columns < MIN_ELEMENTS:
         return 0
     return runs

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from stepwell.analysis.levels import Nesting
 
-ELEMENTS = 1024
+ELEMENTS_PER_STEP = 1024
 """Elements of a vectorised loop, or of the last of several, in one parallel iteration without inner
 loops: enough cache lines of each operand that the loop around them costs nothing."""
 
@@ -32,5 +32,5 @@ def parallel_steps(
     for k, step in enumerate(found):
         alone = nesting.axis < 0 and k == last > 0 and step == 1
         if k == nesting.axis or alone:
-            found[k] = -(-ELEMENTS // step) * step
+            found[k] = -(-ELEMENTS_PER_STEP // step) * step
     return tuple(found)

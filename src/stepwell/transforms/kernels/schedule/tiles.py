@@ -11,23 +11,23 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 
-MOST_ROWS, MOST_VECTORS = 14, 6
-LONE = 16
+MAX_ROWS, MAX_VECTORS = 14, 6
+MAX_ROW_VECTORS = 16
 """Vectors of a tile of a single row: hardware prefetches the other operand, read in runs."""
-BEGINNING = 12
+TILE_OVERHEAD = 12
 """Cost of a tile before and after its sum, in multiply-adds, besides one for each vector."""
-LOADS = 0.42
+FREE_LOADS = 0.42
 """Loads per multiply-add that cost nothing."""
-FOLDED = 4
+MAX_FOLDED_ROWS = 4
 """Rows up to which C compilers reload a vector for each multiply-add that uses it."""
-DEARER = 0.66
+LOAD_COST = 0.66
 """Relative cost of each further load per multiply-add."""
-REPEATED = 32
+MIN_ROWS_PER_RECOMPUTED = 32
 """As in linalg-to-loops: the last tile may recompute at most 1/32 of the rows."""
-WRITTEN = 500
+UNROLLED_SUMS_COST = 500
 """Unrolled sums that cost as much as computing the whole result: one kind of tile less is worth
 about 5 %."""
-UNKNOWN = (6, 4), (6, 2)
+DYNAMIC_TILES = (6, 4), (6, 2)
 """The tiles of 32 and of 16 registers that do well where no size is known."""
 
 
@@ -38,14 +38,14 @@ def register_tile(
 
     in_flight : independent sums that hide the latency of a multiply-add
     """
-    usual = UNKNOWN[0] if registers >= 32 else UNKNOWN[1]
+    usual = DYNAMIC_TILES[0] if registers >= 32 else DYNAMIC_TILES[1]
     if wide == DYNAMIC_INDEX:
         return (min(high, usual[0]) if high != DYNAMIC_INDEX else usual[0]), usual[1]
     columns = -(-wide // width)
-    rows = range(1, MOST_ROWS + 1) if high != DYNAMIC_INDEX else (usual[0],)
+    rows = range(1, MAX_ROWS + 1) if high != DYNAMIC_INDEX else (usual[0],)
     tiles = [
         (r, v)
-        for v in range(1, (LONE if high == 1 else MOST_VECTORS) + 1)
+        for v in range(1, (MAX_ROW_VECTORS if high == 1 else MAX_VECTORS) + 1)
         for r in rows
         if r * v + v + 1 <= registers
         and v * width <= max(wide, width)
@@ -60,7 +60,7 @@ def _cost(tile: tuple[int, int], high: int, columns: int, deep: int, in_flight: 
     """Return the cost of the whole result, in multiply-adds of one vector, including its code."""
     kinds = _kinds(tile, high, columns)
     time = sum(count * _one(rows, vectors, deep, in_flight) for count, rows, vectors in kinds)
-    return time * (1 + sum(rows * vectors for _, rows, vectors in kinds) / WRITTEN)
+    return time * (1 + sum(rows * vectors for _, rows, vectors in kinds) / UNROLLED_SUMS_COST)
 
 
 def _kinds(tile: tuple[int, int], high: int, columns: int) -> list[tuple[int, int, int]]:
@@ -72,7 +72,7 @@ def _kinds(tile: tuple[int, int], high: int, columns: int) -> list[tuple[int, in
     else:
         tiles = -(-high // rows)
         short = tiles * rows - high
-        if short * REPEATED <= high:
+        if short * MIN_ROWS_PER_RECOMPUTED <= high:
             down = [(tiles, rows)]
         elif short <= tiles:
             down = [(tiles - short, rows), (short, rows - 1)]
@@ -84,6 +84,6 @@ def _kinds(tile: tuple[int, int], high: int, columns: int) -> list[tuple[int, in
 def _one(rows: int, vectors: int, deep: int, in_flight: int) -> float:
     """Return the cost of one tile."""
     sums = rows * vectors
-    loads = (rows + (sums if rows <= FOLDED else vectors)) / sums
-    slower = 1 + DEARER * max(0.0, loads - LOADS)
-    return deep * max(sums, in_flight) * slower + sums + BEGINNING
+    loads = (rows + (sums if rows <= MAX_FOLDED_ROWS else vectors)) / sums
+    slower = 1 + LOAD_COST * max(0.0, loads - FREE_LOADS)
+    return deep * max(sums, in_flight) * slower + sums + TILE_OVERHEAD

@@ -9,7 +9,7 @@ from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.structured import indices
 from stepwell.transforms.kernels.schedule.vectors import (
-    NARROWEST,
+    MIN_LANES,
     Loops,
     Vectors,
     full_lanes,
@@ -37,7 +37,7 @@ def transposing_copy(ops: Sequence[Loops], shared: int, machine: Vectors) -> int
     sizes = [loops.extents[k] for k in (shared - 2, shared - 1)]
     most = full_lanes(ops, machine)
     fitting: list[int] = []
-    while most >= NARROWEST:
+    while most >= MIN_LANES:
         if all(n == DYNAMIC_INDEX or n >= most for n in sizes):
             fitting.append(most)
         most //= 2

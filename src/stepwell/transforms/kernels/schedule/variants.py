@@ -12,11 +12,16 @@ from math import prod
 
 from stepwell.analysis.levels import Lanes, Nesting
 from stepwell.core.machine import Machine
-from stepwell.transforms.kernels.schedule.block_sizes import BESIDE, NARROW_TILES, SCRATCH, TILES
+from stepwell.transforms.kernels.schedule.block_sizes import (
+    MAX_SCRATCH_BYTES,
+    NARROW_TILES,
+    ROW_PADDING_BYTES,
+    TILES,
+)
 
 INTERLEAVES = (1, 2, 4, 8)
 BANDS = (2, 3, 4, 5, 6, 8, 12)
-BYTES = 4
+ELEMENT_BYTES = 4
 """Bytes of an element, for the size of scratch; wider elements are refused where they do not fit.
 """
 
@@ -99,9 +104,12 @@ def _blocks(old: Nesting) -> list[list[Nesting]]:
 def _fits(old: Nesting, block: tuple[int, ...]) -> bool:
     """Whether packed operands and partial sums fit their scratch."""
     *high, columns, deep = block
-    each = 2 if old.dots else BYTES  # bytes, or bf16
-    rows = high[-1] * (each * deep + BESIDE) if old.pack_rows else 0
-    return max(columns * deep * BYTES, prod(high) * columns * BYTES, rows) <= SCRATCH
+    each = 2 if old.dots else ELEMENT_BYTES  # bytes, or bf16
+    rows = high[-1] * (each * deep + ROW_PADDING_BYTES) if old.pack_rows else 0
+    return (
+        max(columns * deep * ELEMENT_BYTES, prod(high) * columns * ELEMENT_BYTES, rows)
+        <= MAX_SCRATCH_BYTES
+    )
 
 
 def _whole(size: int, unit: int) -> int:

@@ -29,19 +29,19 @@ from stepwell.analysis.structured import (
 )
 from stepwell.dialects import kernel
 
-GUESS = 256
+ASSUMED_EXTENT = 256
 """Assumed extent of a loop that is known at run time only."""
 CHUNK = 1 << 15
 """Work that is worth handing to a thread: 0.3 us at two vectors of 16 lanes a cycle and 4 GHz,
 three times the time that a waiting thread takes to begin (`Machine.launch`)."""
-STEPS = (-1, 2, 3, 4)
+STRIDES = (-1, 2, 3, 4)
 """Strides between lanes that are loaded as whole vectors and shuffled; stores are never so."""
 STRAIGHT = (
     *(linalg.GenericOp, linalg.FillOp, tensor.EmptyOp, tensor.DimOp),
     *(arith.ConstantOp, kernel.ReturnOp),
 )
 """The ops of a kernel without control flow."""
-NARROWEST = 4
+MIN_LANES = 4
 """Lanes below which a vector does not repay the shuffling."""
 
 
@@ -117,14 +117,14 @@ class Loops:
     reads: int = 0
     """How many of the accesses, counted from the first, are reads."""
     likely: dict[int, int] = field(default_factory=dict[int, int])
-    """Likely extents of loops that are known at run time only, where other than `GUESS`."""
+    """Likely extents of loops known at run time only, where other than `ASSUMED_EXTENT`."""
     lanes: Lanes = NO_LANES
     """The loop that is chosen to be vectorised."""
 
     def size(self, loop: int) -> int:
         """Return the known or assumed extent of ``loop``."""
         known = self.extents[loop]
-        return self.likely.get(loop, GUESS) if known == DYNAMIC_INDEX else known
+        return self.likely.get(loop, ASSUMED_EXTENT) if known == DYNAMIC_INDEX else known
 
     @property
     def iterations(self) -> int:
@@ -136,7 +136,7 @@ class Loops:
         good = sum(stride(index, axis) in (0, 1) for index in self.accesses)
         if all(self.parallel) or (self.contracts and self.parallel[axis]):
             # strided lanes are loaded as whole vectors and shuffled
-            good += sum(stride(index, axis) in STEPS for index in self.accesses[: self.reads])
+            good += sum(stride(index, axis) in STRIDES for index in self.accesses[: self.reads])
         return good / len(self.accesses) if self.accesses else 1.0
 
     def allows(self, axis: int) -> bool:
@@ -261,7 +261,7 @@ def best(loops: Loops, axes: Sequence[int]) -> int | None:
 
 def is_good(loops: Loops, axis: int) -> bool:
     """Whether vectors along ``axis`` repay the accesses that must be gathered."""
-    if loops.gathers or loops.size(axis) < NARROWEST:
+    if loops.gathers or loops.size(axis) < MIN_LANES:
         return False
     score = loops.score(axis)
     return score > 0.5 or (score == 0.5 and loops.work >= 8)
@@ -277,9 +277,9 @@ def lanes(ops: Sequence[Loops], axis: int, machine: Vectors, overlap: bool = Fal
     most = full_lanes(ops, machine)
     size = ops[0].extents[axis]
     if size == DYNAMIC_INDEX:
-        return most if most >= NARROWEST else 1
+        return most if most >= MIN_LANES else 1
     choices: list[int] = []
-    while most >= NARROWEST or (most >= 2 and widest == 64):
+    while most >= MIN_LANES or (most >= 2 and widest == 64):
         choices.append(most)
         most //= 2
     fitting = [w for w in choices if w <= size]

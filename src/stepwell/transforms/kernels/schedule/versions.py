@@ -24,11 +24,11 @@ from stepwell.transforms.kernels.kernel_signature import is_unscheduled
 from stepwell.transforms.kernels.schedule.threads import parallel_steps
 from stepwell.transforms.kernels.schedule.vectors import Loops, Range, read
 
-FEW = (1, 1), (2, 4), (5, 8)
+ROW_RANGES = (1, 1), (2, 4), (5, 8)
 """Ranges of rows, none of which repay packing, each served by one tile of its largest number: rows
 beyond the end repeat the last row, which costs less than a second pass through the column
 operand."""
-NARROW = 16
+MAX_COLUMNS = 16
 """Columns that are one vector: with packing, tiles of zeros would be computed beside them."""
 
 
@@ -79,9 +79,9 @@ def ranges(function: kernel.FuncOp) -> Iterator[Range]:
     sums = [loops for loops in ops if loops.contracts]
     row = shared - 2
     if len(sums) == 1 and sums[0].extents[row] == DYNAMIC_INDEX and _is_told(sums[0], row):
-        yield from (Range(row, low, high, high) for low, high in FEW)
+        yield from (Range(row, low, high, high) for low, high in ROW_RANGES)
     if len(sums) == 1 and sums[0].extents[row + 1] == DYNAMIC_INDEX and _is_told(sums[0], row + 1):
-        yield Range(row + 1, 0, NARROW, NARROW)
+        yield Range(row + 1, 0, MAX_COLUMNS, MAX_COLUMNS)
 
 
 def named(function: kernel.FuncOp, some: Range) -> str:

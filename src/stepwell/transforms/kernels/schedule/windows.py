@@ -16,11 +16,11 @@ from xdsl.ir.affine import AffineDimExpr
 from stepwell.analysis.structured import indices
 from stepwell.transforms.kernels.schedule.vectors import Loops, Vectors
 
-WRITTEN = 400
+MAX_UNROLLED_STEPS = 400
 """Steps of all sums of a tile that may be unrolled: the code stays within the L1 cache."""
-FEWEST = 3
+MIN_ROWS = 3
 """Rows of results, at least, that share enough of their reads."""
-ROWS = 8
+MAX_ROWS = 8
 """Results of a row that a tile takes at once, or fewer to divide the row evenly."""
 
 
@@ -50,10 +50,10 @@ def window_tile(loops: Loops, shared: int, width: int, machine: Vectors) -> tupl
     Where the window slides along the vectors too, rows share more than vectors do.
     """
     high, wide = loops.extents[shared - 2], loops.extents[shared - 1]
-    most = ROWS if machine.registers >= 32 else ROWS // 2
+    most = MAX_ROWS if machine.registers >= 32 else MAX_ROWS // 2
     along = _slides_along(loops, shared, shared - 1)
-    if along and (steps := _steps(loops, shared)) and WRITTEN // steps >= FEWEST:
-        most = min(most, WRITTEN // steps)
+    if along and (steps := _steps(loops, shared)) and MAX_UNROLLED_STEPS // steps >= MIN_ROWS:
+        most = min(most, MAX_UNROLLED_STEPS // steps)
     rows = most if high == DYNAMIC_INDEX else -(-high // -(-high // most)) if high else 1
     vectors = 2 if not along and (wide == DYNAMIC_INDEX or wide >= 2 * width) else 1
     return rows, vectors
@@ -67,7 +67,7 @@ def written_out(loops: Loops, shared: int, tile: tuple[int, int]) -> bool:
     """
     steps = _steps(loops, shared)
     along = _slides_along(loops, shared, shared - 1)
-    return along and steps > 1 and steps * tile[0] * tile[1] <= WRITTEN
+    return along and steps > 1 and steps * tile[0] * tile[1] <= MAX_UNROLLED_STEPS
 
 
 def _steps(loops: Loops, shared: int) -> int:
