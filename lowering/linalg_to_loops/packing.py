@@ -34,9 +34,6 @@ from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, element_of, vector_type
 from stepwell.transforms.passes import fail
 
-MAX_SCRATCH_BYTES = 1 << 18
-"""Bytes of stack that one block may use for scratch of each kind."""
-
 
 class Packing:
     """Writes the packing of one operand."""

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir.affine import AffineExpr
 
+from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
 from stepwell.analysis.structured import element, indices, linear
 from stepwell.transforms.kernels.schedule.reasons import because
 from stepwell.transforms.kernels.schedule.vectors import (
@@ -34,8 +35,6 @@ MIN_DEPTH = 256
 """Depth of a block below which loading and storing sums for each part costs too much."""
 MAX_DEPTH = 1024
 """Depth of a block beyond which less than 1 % of that is saved."""
-MAX_SCRATCH_BYTES = 1 << 18
-"""Bytes of stack that one block may use for scratch of each kind: packed operand, partial sums."""
 TRANSPOSED_FEATURES = 16
 """Features that filters are packed in at a time, transposed through registers: a multiple has no
 tail."""

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, SSAValue
 
+from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
 from stepwell.analysis.levels.nesting import first_of_rows
 from stepwell.analysis.products import byte_products, exact_count
 from stepwell.analysis.structured import CASTS, combiner, element, indices
@@ -28,7 +29,6 @@ from stepwell.transforms.kernels.schedule.beyond import (
     reads_in_place,
 )
 from stepwell.transforms.kernels.schedule.block_sizes import (
-    MAX_SCRATCH_BYTES,
     MAX_SKINNY_ROWS,
     MAX_TILE_ROWS,
     MEMORY_BOUND_ROWS,

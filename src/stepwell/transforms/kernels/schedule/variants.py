@@ -11,9 +11,9 @@ from dataclasses import replace
 from math import prod
 
 from stepwell.analysis.levels import Lanes, Nesting
+from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
 from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.block_sizes import (
-    MAX_SCRATCH_BYTES,
     NARROW_TILES,
     ROW_PADDING_BYTES,
     TILES,
