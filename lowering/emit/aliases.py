@@ -62,10 +62,10 @@ def _carried(op: Operation) -> Iterator[Sequence[SSAValue]]:
     elif isinstance(op, scf.WhileOp):
         before, after = op.before_region.block, op.after_region.block
         last, end = before.last_op, after.last_op
-        handed = last.operands[1:] if last is not None else ()
+        forwarded = last.operands[1:] if last is not None else ()
         yielded = end.operands if end is not None else ()
         yield from zip(op.arguments, before.args, yielded, strict=False)
-        yield from zip(handed, after.args, op.res, strict=False)
+        yield from zip(forwarded, after.args, op.res, strict=False)
     elif isinstance(op, scf.IfOp):
         ends = [r.blocks.first.last_op for r in op.regions if r.blocks.first is not None]
         yield from zip(op.output, *(e.operands for e in ends if e is not None), strict=False)

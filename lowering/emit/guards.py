@@ -177,7 +177,7 @@ def check_reinterpreted(
         return
     name = called(op.source)
     check_sizes(w, op, sizes)
-    room, there = _reach(w, source.sizes, source.strides), _product(w, source.sizes)
+    room, available = _reach(w, source.sizes, source.strides), _product(w, source.sizes)
     low, high = _reach(w, sizes, strides)
     count = _product(w, sizes)
     at = w.fresh("start", w.spelling.type(INDEX))
@@ -185,7 +185,7 @@ def check_reinterpreted(
     far = f"{at} < -{_FAR} || {at} > {_FAR}"
     off = f"{at} + {low} < {room[0]} || {at} + {high} > {room[1]}"
     words = f"{op.name}: elements from ", f" on do not all lie within {name}"
-    test = f"{count} != 0 && ({there} == 0 || {far} || {off})"
+    test = f"{count} != 0 && ({available} == 0 || {far} || {off})"
     refuse(w, op, test, words, (at,))
     empty = f"{count} == 0 && ({at} < 0 || {at} > {room[1]} + 1)"
     refuse(w, op, empty, words, (at,))

@@ -417,12 +417,12 @@ def _while(h: Host, op: scf.WhileOp) -> None:
     assert isinstance(last, scf.ConditionOp)
     test = h.inside(before)
     outer, h.steps = h.steps, test
-    handed = _carry(h, after.args, last.args)
+    carried = _carry(h, after.args, last.args)
     h.steps = outer
     for result, argument in zip(op.res, after.args, strict=True):
         h._bind(result, argument)  # pyright: ignore[reportPrivateUsage]
     step = {"do": "while", "test": test, "condition": h.trees[last.condition]}
-    assert len(handed) == len(op.res)
+    assert len(carried) == len(op.res)
     h.steps.append({**step, "body": h.inside(after, names)})
     _check_shapes(h, op, before.args)
 

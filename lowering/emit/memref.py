@@ -50,8 +50,8 @@ def _store(w: Writer, op: memref.StoreOp) -> None:
 def _prefetch(w: Writer, op: kernel.PrefetchOp) -> None:
     address = f"&{w.element_at(w.buffer(op.buffer), op.indices)}"
     if statement := w.spelling.prefetch(address):
-        there = is_there(w, op.buffer, op.indices) if w.guards is not None else ""
-        w.line(f"if ({there}) {statement}" if there else statement)
+        condition = is_there(w, op.buffer, op.indices) if w.guards is not None else ""
+        w.line(f"if ({condition}) {statement}" if condition else statement)
 
 
 @emit(memref.AllocaOp, memref.AllocOp)

@@ -105,9 +105,9 @@ class _Scatter:
             high = places.min(places.add(low, width), self.extents[number])
             bounds: dict[int, Bounds] = {number: (low, high)}
             if not isinstance(width, int):  # the last block may be shorter
-                there = b.emit(arith.CmpiOp(low, high, "slt"))
+                nonempty = b.emit(arith.CmpiOp(low, high, "slt"))
                 count = places.value(self.extents[0])
-                bounds[0] = (0, b.emit(arith.SelectOp(there, count, places.value(0))))
+                bounds[0] = (0, b.emit(arith.SelectOp(nonempty, count, places.value(0))))
             return (_Nest(self, bounds).walk(b, [], carried[0]),)
 
         return tasks(self.lowering, blocks, [self.x], block, self.kind)

@@ -220,10 +220,10 @@ def _updated_tensor(value: SSAValue) -> SSAValue:
             case scf.ForOp() as loop:
                 value = loop.iter_args[value.index]
             case scf.WhileOp() as loop:
-                handed = yielded(loop.before_region.block)[1 + value.index]
-                if not isinstance(handed, BlockArgument):
+                forwarded = yielded(loop.before_region.block)[1 + value.index]
+                if not isinstance(forwarded, BlockArgument):
                     break
-                value = loop.arguments[handed.index]
+                value = loop.arguments[forwarded.index]
             case scf.IfOp() as branch:
                 ways = [
                     _updated_tensor(yielded(region.block)[value.index]) for region in branch.regions

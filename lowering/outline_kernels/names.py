@@ -120,8 +120,8 @@ def _searched(op: linalg.GenericOp) -> str:
     """Name a reduction that compares: argmax or argmin."""
     for inner in op.body.block.ops:
         if isinstance(inner, arith.CmpfOp | arith.CmpiOp):
-            asked = _ORDERS[type(inner)][inner.predicate.value.data]
-            return "argmax" if "gt" in asked else "argmin"
+            predicate = _ORDERS[type(inner)][inner.predicate.value.data]
+            return "argmax" if "gt" in predicate else "argmin"
     return "reduce"
 
 

@@ -155,12 +155,12 @@ def _rewrite(
     filled = linalg.FillOp([fill.inputs[0]], [empty.tensor], [padded.type])
     body = Block(arg_types=[element(padded)] * 2)
     body.add_op(located(linalg.YieldOp(body.args[0]), op.location))
-    there = tuple(d + n if n else d for d, n in zip(identity(rank), offsets, strict=True))
+    shifted = tuple(d + n if n else d for d, n in zip(identity(rank), offsets, strict=True))
     copy = linalg.GenericOp(
         [inside],
         [filled.results[0]],
         Region(body),
-        array_of_maps(rank, [identity(rank), there]),
+        array_of_maps(rank, [identity(rank), shifted]),
         [PARALLEL] * rank,
         [padded.type],
     )

@@ -82,8 +82,8 @@ class KernelBatches:
         """Whether ``op`` may have the name: it is unused, or used by an equal function."""
         if name in self.known:
             return False
-        there = self.helpers.get(name)
-        return there is None or there.body.is_structurally_equivalent(op.body)
+        helper = self.helpers.get(name)
+        return helper is None or helper.body.is_structurally_equivalent(op.body)
 
 
 def _rename(module: ModuleOp, function: func.FuncOp, name: str) -> None:

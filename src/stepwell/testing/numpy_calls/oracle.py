@@ -79,17 +79,17 @@ class Oracle:
     def unique(self, ar: Any, *args: Any, size: int, fill_value: Any = None, **more: Any) -> Any:
         """Return unique elements, padded with the least one, its index, and counts of 0."""
         names = ("return_index", "return_inverse", "return_counts")
-        asked = {**dict(zip(names, args, strict=False)), **more}
+        options = {**dict(zip(names, args, strict=False)), **more}
         values, places, back, counts = np.unique(
-            ar, True, True, True, equal_nan=asked.get("equal_nan", True)
+            ar, True, True, True, equal_nan=options.get("equal_nan", True)
         )
         least = values[0] if fill_value is None and values.size else fill_value or 0
         found = [padded(values, size, least)]
-        if asked.get(names[0]):
+        if options.get(names[0]):
             found.append(padded(places, size, places[0] if places.size else -1))
-        if asked.get(names[1]):
+        if options.get(names[1]):
             found.append(back)
-        if asked.get(names[2]):
+        if options.get(names[2]):
             found.append(padded(counts, size, 0))
         return found[0] if len(found) == 1 else tuple(found)
 

@@ -112,8 +112,8 @@ def _flatten(p: Program, x: Value, a: int) -> Value:
     shape = [*x.shape[:a], p.fresh("d"), *x.shape[a + 2 :]]
     dynamic = [product if n == shape[a] else p.size(n) for n in shape if isinstance(n, str)]
     sizes = f", sizes({', '.join(dynamic)})"
-    asked = reshape_unknown(_shape(x.shape), _shape(shape))
-    return _move(p, f"reshape %{x.name}{sizes if asked else ''}", x, shape)
+    needs_sizes = reshape_unknown(_shape(x.shape), _shape(shape))
+    return _move(p, f"reshape %{x.name}{sizes if needs_sizes else ''}", x, shape)
 
 
 def _sized(p: Program, x: Value, shape: Sequence[Size]) -> Value:

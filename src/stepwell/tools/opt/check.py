@@ -139,8 +139,8 @@ class Checker:
                 raise
             return _Outcome([], [], f"{type(error).__name__}: {error}")
         for number, (value, argument) in enumerate(zip(given, function.args, strict=False)):
-            handed = isinstance(argument.type, MemRefType)
-            if handed and ROLE not in attributes_of(function, number):
+            is_buffer = isinstance(argument.type, MemRefType)
+            if is_buffer and ROLE not in attributes_of(function, number):
                 results.append(np.asarray(from_memory(value, argument.type)))
         effects = [(name_of(op), values) for op, values in interpreter.effects]
         return _Outcome(results, effects)

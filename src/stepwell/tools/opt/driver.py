@@ -104,8 +104,8 @@ class Driver:
         steps = parse(options.passes, known.passes, place(default_stages(), known.placements))
         self.printer.check_names(known.passes)
         if options.machine:
-            there = machine_for("c", options.machine).options()
-            steps = [step.with_options(there) for step in steps]
+            machine_options = machine_for("c", options.machine).options()
+            steps = [step.with_options(machine_options) for step in steps]
         self._refuse_inexact(steps)
         out, failed = io.StringIO(), False
         for number, (chunk, first_line) in enumerate(self._chunks(text)):

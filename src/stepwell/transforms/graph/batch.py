@@ -76,12 +76,12 @@ def _axes(
     function: func.FuncOp,
     option: str,
     what: str,
-    asked: Sequence[int],
+    requested: Sequence[int],
     values: Sequence[SSAValue],
 ) -> list[int]:
     """Return the batch axis of each value; the batched value has one axis more."""
     name = function.sym_name.data
-    given = list(asked) * len(values) if len(asked) == 1 else list(asked)
+    given = list(requested) * len(values) if len(requested) == 1 else list(requested)
     if len(given) != len(values):
         s = "" if len(values) == 1 else "s"
         fail(function, f"{option} has {len(given)} axes, but @{name} has {len(values)} {what}{s}")

@@ -65,17 +65,17 @@ class Derive(Pass, ABC):
 
 
 def _floats(
-    function: func.FuncOp, what: str, asked: Sequence[int], values: Sequence[SSAValue]
+    function: func.FuncOp, what: str, requested: Sequence[int], values: Sequence[SSAValue]
 ) -> list[int]:
-    """Return the numbers in ``asked``, which must be of floats; those of all floats by default."""
+    """Return the numbers ``requested``, which must be of floats; those all floats by default."""
     name = function.sym_name.data
-    for n in asked:
+    for n in requested:
         if not 0 <= n < len(values):
             fail(function, f"@{name} has no {what} {n}", f"it has {len(values)}, counted from 0")
         if not is_float(values[n]):
             said = f"{what} {n} of @{name} is {values[n].type}, which has no derivative"
             fail(function, said, "only tensors of floats have one")
-    found = sorted(set(asked)) or [n for n, v in enumerate(values) if is_float(v)]
+    found = sorted(set(requested)) or [n for n, v in enumerate(values) if is_float(v)]
     if not found:
         fail(function, f"@{name} has no {what} with a derivative: none is a tensor of floats")
     return found

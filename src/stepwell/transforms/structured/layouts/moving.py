@@ -79,13 +79,13 @@ class Moving:
         order = self.plan.orders.get(op)
         reads, values = self.plan.reads, list(op.operands)
         # the operands have been replaced; those without an entry keep the layout they have
-        laid = [reads.get((op, k)) or self.plan.layouts.get(v) for k, v in enumerate(values)]
-        if order is None and not any(laid):
+        layouts = [reads.get((op, k)) or self.plan.layouts.get(v) for k, v in enumerate(values)]
+        if order is None and not any(layouts):
             return
         loops = len(op.iterator_types)
         where = [
             tuple(index[a] for a in layout) if layout else index
-            for index, layout in zip(indices(op), laid, strict=True)
+            for index, layout in zip(indices(op), layouts, strict=True)
         ]
         if order is not None:
             place = {d: AffineDimExpr(k) for k, d in enumerate(order)}

@@ -167,14 +167,14 @@ class Plan:
         self._keep_captured(op)
         leaders = self._leaders(op)
         where = indices(op)
-        laid = [k for k in leaders if op.inputs[k] in self.layouts]
+        relaid = [k for k in leaders if op.inputs[k] in self.layouts]
         order = None
-        if laid:
-            first = max(laid, key=lambda k: volume(op.inputs[k]))
+        if relaid:
+            first = max(relaid, key=lambda k: volume(op.inputs[k]))
             order = _loops_of(op, where[first], self.layout(op.inputs[first]))
             if order is not None and len(leaders) > 1 and not all(is_parallel(op)):
                 order = _sums_first(op, order)
-            if order is not None and self._is_cheaper_as_written(op, leaders, laid, order):
+            if order is not None and self._is_cheaper_as_written(op, leaders, relaid, order):
                 order = None
         elif (result := next((r for r in op.results if r in self.wished), None)) is not None:
             order = self._order_of(op, result, self.wished[result])
@@ -191,7 +191,7 @@ class Plan:
             self.gain += product_gain(op)
 
     def _is_cheaper_as_written(
-        self, op: linalg.GenericOp, leaders: list[int], laid: list[int], order: tuple[int, ...]
+        self, op: linalg.GenericOp, leaders: list[int], relaid: list[int], order: tuple[int, ...]
     ) -> bool:
         """Whether transposing operands in new layouts back costs less than transposing the rest.
 
@@ -204,10 +204,10 @@ class Plan:
         others = 0
         for k in leaders:
             value, layout = op.inputs[k], sorted_axes(where[k], order)
-            if k not in laid and (value, layout) not in self.turned:
+            if k not in relaid and (value, layout) not in self.turned:
                 others += volume(value) * is_turned(value, natural(value), layout)
         results = sum(volume(r) for r in op.results)
-        return others > 0 and others + results > sum(volume(op.inputs[k]) for k in laid)
+        return others > 0 and others + results > sum(volume(op.inputs[k]) for k in relaid)
 
     def _reorder(self, op: linalg.GenericOp, order: tuple[int, ...]) -> None:
         """Order the loops of ``op``, parallel ones first, and lay out its results to match."""

@@ -51,20 +51,20 @@ def while_loop(t: Translation, op: scf.WhileOp, inits: Sequence[SSAValue]) -> li
         last = t.block(before)
         assert isinstance(last, scf.ConditionOp)
         go = t.value(last.condition)
-        handed = [t.value(v) for v in last.args]
+        forwarded = [t.value(v) for v in last.args]
         if code.arrays.changed_since(newest):
             refuse(op, "the test of a loop changes an array")
-        passed = [k for k in range(len(handed)) if not (handed_on(op) and k in kept)]
+        passed = [k for k in range(len(forwarded)) if not (handed_on(op) and k in kept)]
         t.depth -= 1
-        code.put(scf.ConditionOp(go, *(handed[k] for k in passed)))
-    second = _new_body(t, after, passed, handed)
+        code.put(scf.ConditionOp(go, *(forwarded[k] for k in passed)))
+    second = _new_body(t, after, passed, forwarded)
     with code.inside(second), code.bounds.where(go, True):
         _terminate(t, op, second, t.block(after), carried, newest)
-    types = [handed[k].type for k in passed]
+    types = [forwarded[k].type for k in passed]
     new = scf.WhileOp([inits[k] for k in carried], types, Region(first), Region(second))
     code.put(new, [op.results[k].name_hint for k in passed])
     made = dict(zip(passed, new.results, strict=True))
-    results = [made.get(k, inits[k] if k in kept else v) for k, v in enumerate(handed)]
+    results = [made.get(k, inits[k] if k in kept else v) for k, v in enumerate(forwarded)]
     _bind_results(t, op, results, inits)
     return results
 
@@ -189,8 +189,8 @@ def _terminate(
             continue
         if arrays.of.get(value) != arrays.of.get(argument) or arrays.is_stale(value):
             refuse(op, "a loop exchanges arrays, or hands on what one was before")
-    handed = {arrays.of[v] for v in ends if v in arrays.of}
-    if arrays.changed_since(before) - handed:
+    returned = {arrays.of[v] for v in ends if v in arrays.of}
+    if arrays.changed_since(before) - returned:
         refuse(op, "a loop changes an array that it does not hand on")
     t.code.put(scf.YieldOp(*ends))
     for number, value in before.items():

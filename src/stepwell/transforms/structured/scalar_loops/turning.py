@@ -123,7 +123,7 @@ def _jammed_body(
     *ops, last = old.ops
     own = [a.type for a in old.args[1 + arrays :]]
     block = Block(arg_types=[*old.arg_types[: 1 + arrays], *own * len(maps)])
-    states, handed = list(block.args[1 : 1 + arrays]), list[SSAValue]()
+    states, carried = list(block.args[1 : 1 + arrays]), list[SSAValue]()
     with code.inside(block):
         for k, known in enumerate(maps):
             first = 1 + arrays + k * len(own)
@@ -132,8 +132,8 @@ def _jammed_body(
             for op in ops:
                 code.put(op.clone(known))
             ends = [known.get(v, v) for v in last.operands]
-            states, handed = ends[:arrays], [*handed, *ends[arrays:]]
-        code.put(scf.YieldOp(*states, *handed))
+            states, carried = ends[:arrays], [*carried, *ends[arrays:]]
+        code.put(scf.YieldOp(*states, *carried))
     for k, argument in enumerate(block.args[: 1 + arrays]):
         argument.name_hint = old.args[k].name_hint
     return block
