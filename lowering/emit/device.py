@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 from typing import ClassVar
 
@@ -116,6 +117,12 @@ class OpenCLUnit(Unit):
     fault_space: ClassVar[str] = GLOBAL
     repeated: set[Operation] = field(default_factory=set[Operation])
     """Loads of values that one part of a kernel passes to others."""
+
+    @cached_property
+    def numbers(self) -> dict[Operation, int]:
+        """The number of each kernel in the signature."""
+        kernels = (op for op in self.module.ops if isinstance(op, kernel.FuncOp))
+        return {op: number for number, op in enumerate(kernels)}
 
     def parts_of(self, op: kernel.FuncOp) -> list[Part]:
         """Return the parts of a kernel, after writing them if necessary."""

@@ -145,7 +145,7 @@ class Host:
                 with suppress(CompileError):  # reported later, if a loop's bounds need it
                     rule(self, each)
         for part in parts:
-            self._launch(part, operands, self._items(part), callee.sym_name.data)
+            self._launch(part, operands, self._items(part), self.unit.numbers[callee])
 
     def _known(self, op: Operation) -> bool:
         return all(v in self.trees or v in self.places for v in op.operands)
@@ -168,7 +168,9 @@ class Host:
         span = high if low == 0 else ["-", high, low]
         return span if step == 1 else ["ceil/", span, step]
 
-    def _launch(self, part: Part, operands: Sequence[SSAValue], items: Tree, of: str = "") -> None:
+    def _launch(
+        self, part: Part, operands: Sequence[SSAValue], items: Tree, of: int | None = None
+    ) -> None:
         arguments: list[dict[str, Any]] = []
         for p in part.parameters:
             if p.part == "fault":

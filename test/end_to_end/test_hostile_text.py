@@ -195,8 +195,7 @@ func.func @main(%v0: tensor<3xf32>{weights}) -> tensor<3xf32> attributes {{acme.
     check_saved(tmp_path)
     for program in (compiled, sw.load(tmp_path)):
         np.testing.assert_allclose(program(X), want, rtol=1e-6)
-    if target == "c":
-        check_profile(compiled)
+    check_profile(compiled)
 
 
 def check_profile(compiled: Compiled) -> None:

@@ -226,7 +226,8 @@ def _check_whole(signature: Signature, place: str = "") -> None:
         kinds = ("arguments", "input"), ("constants", "constant"), ("results", "output")
         buffers = [(name, len(getattr(signature, each))) for each, name in kinds]
         unknown = sum(result.shape.count(DYNAMIC) for result in signature.results)
-        check_schedule(signature.host, count, unknown, buffers, len(signature.guards))
+        guards, kernels = len(signature.guards), len(signature.kernels)
+        check_schedule(signature.host, count, unknown, buffers, guards, kernels)
 
 
 def _check_into(signature: Signature, place: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any, cast
 from stepwell.core.dtypes import DTYPES
 from stepwell.core.guards import FIRST, VALUES
 from stepwell.core.host_schedule import ARITY, Step, Tree
-from stepwell.core.schema import LARGEST, check_names, choice, listed, text, wrong
+from stepwell.core.schema import LARGEST, check_names, choice, listed, maybe, text, whole, wrong
 
 DEEPEST = 256
 """Nesting depth of operators: each takes a frame of Python's stack, whose limit is a thousand."""
@@ -86,6 +86,7 @@ def check_schedule(
     unknown: int,
     buffers: Sequence[tuple[str, int]],
     guards: int = 0,
+    kernels: int = 0,
 ) -> None:
     """Check the schedule of a program; ValueError names the step that is wrong.
 
@@ -93,11 +94,13 @@ def check_schedule(
     unknown : the number of `?` of its results
     buffers : the kinds of buffers with their counts
     guards : the number of guards
+    kernels : the number of kernels
     """
     checker = _Checker(
         {f"d{number}" for number in range(dims)},
         {"arena", *(f"{kind}{number}" for kind, count in buffers for number in range(count))},
         guards,
+        kernels,
     )
     for number, what in enumerate(("sizes", "arena")):
         place = f"host[{number}]"
@@ -120,6 +123,8 @@ class _Checker:
     buffers: set[str]
     guards: int = 0
     """The number of guards of the program."""
+    kernels: int = 0
+    """The number of its kernels."""
     depth: int = 0
     rounds: int = 1
     """The known number of executions of the code being checked."""
@@ -200,7 +205,7 @@ class _Checker:
             raise wrong(place, "the number of a guard", number)
 
     def _callback(self, step: Step, place: str) -> None:
-        _name(step["function"], f"{place}.function")
+        text()(step["function"], f"{place}.function")
         self.guard(step["number"], f"{place}.number")
         for kind in ("inputs", "outputs"):
             for number, each in enumerate(listed(_any)(step[kind], f"{place}.{kind}")):
@@ -242,7 +247,7 @@ class _Checker:
 
     def _launch(self, step: Step, place: str) -> None:
         _name(step["kernel"], f"{place}.kernel")
-        _name(step["of"], f"{place}.of")
+        maybe(whole(0, self.kernels - 1))(step["of"], f"{place}.of")
         check_tree(step["items"], self.names, f"{place}.items")
         if type(step["items"]) is int and step["items"] > MOST_ITEMS:
             raise wrong(f"{place}.items", f"a number up to {MOST_ITEMS:,}", step["items"])

@@ -16,7 +16,7 @@ its steps allocate or bind. A location is a buffer with a tree for the byte offs
     {"do": "constant", "buffer": name, "bytes": hexadecimal}    memory with these bytes
     {"do": "bind", "names": [...], "places": [[buffer, tree], ...]}    parts as buffers, all at once
     {"do": "set", "names": [...], "values": [tree, ...]}  all at once
-    {"do": "launch", "kernel": name, "of": name, "items": tree, "lanes": n, "arguments": [...]}
+    {"do": "launch", "kernel": name, "of": n, "items": tree, "lanes": n, "arguments": [...]}
     {"do": "copy", "source": [buffer, tree], "target": [buffer, tree], "bytes": tree}
     {"do": "read", "name": name, "source": [buffer, tree], "dtype": dtype}
     {"do": "write", "target": [buffer, tree], "value": tree, "dtype": dtype}
@@ -26,9 +26,9 @@ its steps allocate or bind. A location is a buffer with a tree for the byte offs
 
 ``sizes`` and ``arena`` come first, before any buffer exists, and only they may be evaluated then.
 A launch runs ``items`` work items in one dimension, none if that is not positive; if ``lanes`` is
-not 0, each item is a group of that many work items. ``of`` names the kernel of the signature that
-it belongs to, or is "" for a copy between strided arrays. Its arguments are in the kernel's order:
-``{"buffer": name, "skip": tree}`` is two, the buffer and its byte offset as a long;
+not 0, each item is a group of that many work items. ``of`` is the number of the kernel in the
+signature that it belongs to, or null for a copy between strided arrays. Its arguments are in the
+kernel's order: ``{"buffer": name, "skip": tree}`` is two, the buffer and its byte offset as a long;
 ``{"value": tree, "dtype": dtype}`` is a scalar (i1 is passed as i32).
 A callback calls a Python function of the process that runs the program; if it raises, guard n ends
 the call. An array is ``{"place": [buffer, tree], "sizes": [tree, ...], "strides": [tree, ...],

@@ -123,7 +123,7 @@ class Device:
 
     def lanes(self, step: Mapping[str, Any]) -> int:
         """Return the lanes of a group: those of the step, but 1 for a copy kernel on a CPU."""
-        return 1 if self.is_cpu and not step["of"] else step["lanes"]
+        return 1 if self.is_cpu and step["of"] is None else step["lanes"]
 
     def groups(self, items: int, lanes: int = 0) -> list[tuple[int, int, int]]:
         """Split ``items`` work items into launches (first, count, size of a work group).

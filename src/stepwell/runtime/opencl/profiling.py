@@ -37,8 +37,8 @@ class TimedOpenCL:
         self._call = program.updating.update if updating else lambda given: program.call(*given)
         self._updating = updating
         self.copies = tuple(_copies(signature.host))
-        names = [kernel.name for kernel in (*signature.kernels, *self.copies)]
-        self._numbers = {name: number for number, name in enumerate(names)}
+        first = len(signature.kernels)
+        self._numbers = {each.name: n for n, each in enumerate(self.copies, first)}
 
     def plain(self, arguments: Sequence[Any]) -> None:
         """Call the untimed program, and wait for the device."""
@@ -62,7 +62,7 @@ class TimedOpenCL:
         for row, each in zip(launches, noted, strict=True):
             times = each.event.profile
             row["begin"], row["end"] = times.start, times.end
-            row["kernel"] = self._numbers[each.name]
+            row["kernel"] = each.of if isinstance(each.of, int) else self._numbers[each.of]
         if noted:
             shift = end - int(launches["end"].max())
             launches["begin"] += shift
@@ -100,7 +100,7 @@ def _copies(steps: Sequence[Step]) -> Iterator[Kernel]:
             bytes = step["bytes"] if isinstance(step["bytes"], int) else None
             name = copy_name(step["bytes"])
             found[name] = Kernel(name, (), None, None if bytes is None else 2 * bytes)
-        elif step["do"] == "launch" and not step["of"]:
+        elif step["do"] == "launch" and step["of"] is None:
             found[COPY] = Kernel(COPY, (), None, None)
     yield from found.values()
 

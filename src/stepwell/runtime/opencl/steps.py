@@ -37,10 +37,10 @@ _WHOLE = ("input", "output", "constant", "arena")
 
 
 class Noted(NamedTuple):
-    """A launch or copy of a timed call: the name of its kernel, and its event."""
+    """A launch or copy of a timed call, and its event."""
 
-    name: str
-    """The name of the kernel, or `copy_name`."""
+    of: int | str
+    """The number of the kernel in the signature, or `copy_name`."""
     event: Any
 
 
@@ -296,7 +296,7 @@ class Translator:
     def _launch(self, step: Step) -> Action:
         kernel = self._kernel(step["kernel"], step["arguments"])
         pointers, settings = self._arguments(kernel, step["arguments"])
-        set_arg, enqueue = kernel.set_arg, self._enqueuing(kernel, step["of"] or COPY)
+        set_arg, enqueue = kernel.set_arg, self._enqueuing(kernel, step["of"])
         items, lanes = step["items"], self.device.lanes(step)
         if isinstance(items, int) and not settings:  # the case of all launches of static sizes
             ranges = self._ranges(items, lanes)
@@ -338,14 +338,15 @@ class Translator:
             for first, number, group in self.device.groups(items, lanes)
         ]
 
-    def _enqueuing(self, kernel: Any, name: str) -> Callable[..., None]:
+    def _enqueuing(self, kernel: Any, number: int | None) -> Callable[..., None]:
         """Return the closure that enqueues a kernel over a range, without waiting."""
         enqueue, queue = self.cl.enqueue_nd_range_kernel, self.queue
+        of = COPY if number is None else number
         if self.timed:
 
             def note(call: Call, size: Any, group: Any, first: Any) -> None:
                 event = enqueue(queue, kernel, size, group, first)
-                call.noted.append(Noted(name, event))
+                call.noted.append(Noted(of, event))
 
             return note
 
