@@ -188,10 +188,10 @@ def _changed(function: kernel.FuncOp, old: Nesting, choose: Choose[Any]) -> Nest
             new.band = choose([1, 2, 3, 5])
         case "blocks" if shared >= 2:
             rows, width = new.tile[0] * choose([1, 2, 3]), new.step(shared - 1) * choose([1, 2])
-            new.blocks = rows, width, choose([2, 4, 5, 16, 40])
+            new.blocks = rows, width, choose([2, 4, 5, 16, 40, 1])
             new.strip = 0, 0
         case "strip" if shared >= 2:
-            new.strip, new.blocks = (choose([8, 12, 64]), choose([2, 4, 8])), ()
+            new.strip, new.blocks = (choose([8, 12, 64]), choose([2, 4, 8, 1])), ()
         case "split":
             new.split = choose([0, 2, 3, 7])
             new.split_rows = choose([1, 3, 8]) if shared and new.split else 0

@@ -74,3 +74,13 @@ def test_what_cannot_be_is_told_why(name: str, levels: str, message: str) -> Non
     function = subject(name).kernels[0]
     with pytest.raises(VerifyException, match=message):
         check_levels(function, schedule_from(levels))
+
+
+def test_a_block_of_one_iteration_of_the_sum() -> None:
+    """The level inside of it would have one step: it is left out."""
+    levels = (
+        "[for d0, for d1, for d2 by 8, for d3 by 8, for d6 {pack 0}, for d2 by 4, for d4, for d5, "
+        "unroll d2, unroll d3 by 4, vector d3 by 4]"
+    )
+    nesting = check_levels(subject("convolution").kernels[-1], schedule_from(levels))
+    assert nesting.blocks == (8, 8, 1)

@@ -237,11 +237,16 @@ class _Reader:
         return steps[-1] if steps else 1
 
     def _cut(self) -> Level | None:
-        """Return the level that splits a sum into parts with partial sums in scratch."""
+        """Return the level that splits a sum into parts with partial sums in scratch.
+
+        Its loop is the sum's last. A part has a second level of that loop; or, of one iteration,
+        levels of other loops, which elsewhere are around the sum's last.
+        """
         for number in self.sums[:1]:
             *_, depth = [k for k, parallel in enumerate(self.loops[number]) if not parallel]
-            found = [level for level in self.all[number] if level.loop == depth]
-            if len(found) > 1 and found[0].kind == FOR and found[1].kind == FOR:
+            levels = [level for level in self.all[number] if level.kind == FOR]
+            found = [level for level in levels if level.loop == depth]
+            if len(found) > 1 or (found and found[0].step == 1 and found[0] is not levels[-1]):
                 return found[0]
         return None
 

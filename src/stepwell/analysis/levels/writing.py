@@ -48,6 +48,18 @@ def levels_of(function: kernel.FuncOp, nesting: Nesting) -> Schedule:
     return _Writer(function, nesting).levels()
 
 
+def _of_several_steps(levels: Iterable[Level]) -> Levels:
+    """Leave out levels that repeat the step of the level around them, which have no effect."""
+    found: list[Level] = []
+    steps: dict[int, int] = {}
+    for level in levels:
+        if level.kind == VECTOR or steps.get(level.loop) != level.step:
+            found.append(level)
+        if not level.parts:
+            steps[level.loop] = level.step
+    return tuple(found)
+
+
 class _Writer:
     """Spells the nesting of one kernel."""
 
@@ -76,8 +88,11 @@ class _Writer:
 
     def _together(self, found: Iterable[Level]) -> Schedule:
         """Append the levels of each op; a single list where all ops have the same."""
-        levels = self._with_grain(tuple(found))
-        own = {number: tuple(self._inner(number)) for number in range(len(self.ops))}
+        levels = self._with_grain(_of_several_steps(found))
+        own = {
+            number: _of_several_steps((*levels, *self._inner(number)))[len(levels) :]
+            for number in range(len(self.ops))
+        }
         if len(set(own.values())) == 1:
             return Schedule((*levels, *own[0]))
         return Schedule(tuple(levels), {number: each for number, each in own.items() if each})
@@ -101,8 +116,7 @@ class _Writer:
         for k, step in steps.items():
             yield Level(PARALLEL, k, step)
         for k in range(self.shared):
-            if steps.get(k) != found.step(k):
-                yield Level(FOR, k, found.step(k))
+            yield Level(FOR, k, found.step(k))
 
     def _blocked(self, number: int, *block: int) -> Iterator[Level]:
         *sizes, deep = block
@@ -110,14 +124,12 @@ class _Writer:
         size = {k: sizes[k - first] if k >= first else 1 for k in range(self.shared)}
         for k in range(self.shared):
             yield Level(PARALLEL if k < self.nesting.parallel else FOR, k, size[k])
-        if size[column] != self.nesting.step(column):
-            yield Level(FOR, column, self.nesting.step(column))
+        yield Level(FOR, column, self.nesting.step(column))
         depth = max(k for k, parallel in enumerate(self.loops[number]) if not parallel)
         actions = tuple(self._packing(self.ops[number], first, column))
         yield Level(FOR, depth, deep, actions=actions)
         for k in range(first, column):
-            if size[k] != (step := self.nesting.step(k) if k == row else 1):
-                yield Level(FOR, k, step)
+            yield Level(FOR, k, self.nesting.step(k) if k == row else 1)
 
     def _packing(self, op: LoopedOp, first: int, column: int) -> Iterator[Action]:
         """Yield the actions of a block before it computes."""
@@ -148,8 +160,7 @@ class _Writer:
         depth = max(k for k, parallel in enumerate(self.loops[number]) if not parallel)
         actions = (Action("prefetch"),) if self.nesting.prefetch else ()
         yield Level(FOR, depth, deep, actions=actions)
-        if columns != self.nesting.step(column):
-            yield Level(FOR, column, self.nesting.step(column))
+        yield Level(FOR, column, self.nesting.step(column))
         yield Level(FOR, row, self.nesting.step(row))
 
     # the levels of one op
@@ -186,7 +197,7 @@ class _Writer:
         found: dict[int, Levels] = {}
         for number, loops in enumerate(self.loops):
             if all(loops):
-                found[number] = (*self._nest(), *self._inner(number))
+                found[number] = _of_several_steps((*self._nest(), *self._inner(number)))
                 continue
             cut = self._cut(number)
             axis, width, many = nesting.lanes[number]
@@ -202,7 +213,7 @@ class _Writer:
                 levels.append(Level(UNROLL, axis, width))
             if width > 1:
                 levels.append(Level(VECTOR, axis, width))
-            found[number] = tuple(levels)
+            found[number] = _of_several_steps(levels)
         found = {number: levels for number, levels in found.items() if levels}
         return Schedule(found[0]) if len(self.ops) == 1 else Schedule((), found)
 
