@@ -67,7 +67,7 @@ class Derive(Pass, ABC):
 def _floats(
     function: func.FuncOp, what: str, requested: Sequence[int], values: Sequence[SSAValue]
 ) -> list[int]:
-    """Return the numbers ``requested``, which must be of floats; those all floats by default."""
+    """Return the numbers ``requested``, which must be of floats; by default those of all floats."""
     name = function.sym_name.data
     for n in requested:
         if not 0 <= n < len(values):
