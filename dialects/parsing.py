@@ -463,9 +463,9 @@ def parse_module(ctx: Context, text: str, name: str, first_line: int = 1) -> Mod
             help = f'write "{match[1]}"(...) : (...) -> ...'
             source.fail(f"'{match[1]}' is read in generic form only", span, help)
         said = error.msg.replace("{first_char}", text[error.span.start : error.span.start + 1])
-        told = Diagnostic("error", sentence(said), source.place(error.span))
+        diagnostic = Diagnostic("error", sentence(said), source.place(error.span))
         unknown = "registered" in error.msg  # an attribute or type that no dialect defines
-        raise CompileError(with_broken(told) if unknown else told) from None
+        raise CompileError(with_broken(diagnostic) if unknown else diagnostic) from None
     except Exception as error:  # outside of all ops: an alias or the file metadata
         here = parser.here if parser is not None else Span(0, 1, Input(text, name))
         raise CompileError(Diagnostic("error", in_words(error), source.place(here))) from error

@@ -121,8 +121,8 @@ class Composer:
         shape = shape_of(x)
         if not axes and not shape:
             return part
-        told = [a for axis, a in enumerate(axes) if shape_of(part)[axis] == DYNAMIC]
-        unknown = [a for a, n in enumerate(shape) if n == DYNAMIC and a not in told]
+        dynamic = [a for axis, a in enumerate(axes) if shape_of(part)[axis] == DYNAMIC]
+        unknown = [a for a, n in enumerate(shape) if n == DYNAMIC and a not in dynamic]
         sizes = [self.size(x, a) for a in unknown]
         return self.of(BroadcastOp(part, axes, shape, sizes))
 

@@ -319,8 +319,8 @@ class ScanOp(RegionOp):
     def count(self) -> int:
         """The number of steps; DYNAMIC if known only at run time."""
         known = None if self.length is None else self.length.value.data
-        told = DYNAMIC if self.steps is not None and known is None else known
-        return shapes.scan_length([shape_of(x) for x in self.xs], told)
+        length = DYNAMIC if self.steps is not None and known is None else known
+        return shapes.scan_length([shape_of(x) for x in self.xs], length)
 
     @property
     def stacked(self) -> Sequence[SSAValue]:

@@ -451,9 +451,9 @@ def _dtype_of(op: ConstantOp | Creation) -> DType:
 
 def _sizes(op: Creation, operands: Sequence[Array]) -> tuple[int, ...]:
     """Return the shape of the result of ``op``, given the values of its sizes."""
-    told = iter(operands)
+    dynamic = iter(operands)
     shape = tensor_of(op.y).get_shape()
-    return tuple(int(next(told)) if n == DYNAMIC else n for n in shape)
+    return tuple(int(next(dynamic)) if n == DYNAMIC else n for n in shape)
 
 
 OPS = (ConstantOp, FullOp, IotaOp, RandomBitsOp)

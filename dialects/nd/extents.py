@@ -193,9 +193,9 @@ def _scatter(op: ScatterOpBase, s: Sizing) -> Sequence[Shape]:
 
 @extents(DynamicSliceOp)
 def _dynamic_slice(op: DynamicSliceOp, s: Sizing) -> Sequence[Shape]:
-    result, told = list(s.shape(op.x)), iter(op.told)
+    result, dynamic = list(s.shape(op.x)), iter(op.unknown_sizes)
     for axis, n in zip(axes(op.axes), axes(op.lengths), strict=True):
-        size = s.number(next(told)) if n == DYNAMIC else Formula.of(n)
+        size = s.number(next(dynamic)) if n == DYNAMIC else Formula.of(n)
         what = f" elements along axis {axis} of {named(op.x)}, which has "
         s.at_least(result[axis], size, ("cannot take ", size, what, result[axis]))
         result[axis] = size
@@ -351,11 +351,11 @@ def _scan(op: ScanOp, s: Sizing) -> Sequence[Shape]:
     for x, shape in zip(op.xs[1:], xs[1:], strict=True):
         s.same_size(xs[0][0], shape[0], op.xs[0], 0, x, 0)
     count = Formula.of(op.count) if op.count != DYNAMIC else None
-    told = s.number(op.steps) if op.steps is not None else None
-    count = count or (xs[0][0] if xs else told)
+    stated = s.number(op.steps) if op.steps is not None else None
+    count = count or (xs[0][0] if xs else stated)
     assert count is not None
-    if told is not None:
-        s.equal(count, told, ("it is told to take ", told, " steps, but there are ", count))
+    if stated is not None:
+        s.equal(count, stated, ("it is told to take ", stated, " steps, but there are ", count))
     for x, shape in zip(op.xs, xs, strict=True):
         words = f"axis 0 of {named(x)} has size ", shape[0], ", but there are ", count, " steps"
         s.equal(shape[0], count, words)

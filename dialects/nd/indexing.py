@@ -265,10 +265,10 @@ class DynamicSliceOp(SpelledOp):
         sizes: Sequence[int | SSAValue],
     ) -> None:
         static = [n if isinstance(n, int) else DYNAMIC for n in sizes]
-        told = [n for n in sizes if not isinstance(n, int)]
+        dynamic = [n for n in sizes if not isinstance(n, int)]
         result = rules.dynamic_slice(shape_of(x), axes, static, len(starts))
         super().__init__(
-            operands=[x, [*starts, *told]],
+            operands=[x, [*starts, *dynamic]],
             result_types=[like(x, result)],
             properties=lists(axes=axes, sizes=static),
         )
@@ -279,7 +279,7 @@ class DynamicSliceOp(SpelledOp):
         return self.places[: len(axes(self.axes))]
 
     @property
-    def told(self) -> Sequence[SSAValue]:
+    def unknown_sizes(self) -> Sequence[SSAValue]:
         """The sizes known only at run time, in order."""
         return self.places[len(axes(self.axes)) :]
 
@@ -287,7 +287,7 @@ class DynamicSliceOp(SpelledOp):
         """Check C1 to C3."""
         super().verify_()
         _check_scalars(self.starts)  # dynamic_slice_c3
-        if any(not isinstance(n.type, IndexType) for n in self.told):
+        if any(not isinstance(n.type, IndexType) for n in self.unknown_sizes):
             raise VerifyException("sizes that are not known must be index values")
 
     @classmethod
@@ -317,11 +317,11 @@ class DynamicSliceOp(SpelledOp):
             fields |= lists(sizes=[n if isinstance(n, int) else DYNAMIC for n in mixed])
         parser.parse_punctuation(":")
         inputs, outputs = parse_types(parser, 1 + len(starts))
-        told = [n for n in mixed if not isinstance(n, int)]
-        types = [*inputs, *(INDEX for _ in told)]
+        dynamic = [n for n in mixed if not isinstance(n, int)]
+        types = [*inputs, *(INDEX for _ in dynamic)]
         known = set(cls.get_irdl_definition().properties)
         return cls.create(
-            operands=parser.resolve_operands([x, *starts, *told], types, at),
+            operands=parser.resolve_operands([x, *starts, *dynamic], types, at),
             result_types=outputs,
             properties={k: v for k, v in fields.items() if k in known},
             attributes={k: v for k, v in fields.items() if k not in known},
@@ -335,11 +335,11 @@ class DynamicSliceOp(SpelledOp):
         printer.print_list(self.starts, printer.print_ssa_value)
         printer.print_string(")")
         written = dict(self.properties)
-        if self.told:
+        if self.unknown_sizes:
             del written["sizes"]
-            told = iter(self.told)
+            dynamic = iter(self.unknown_sizes)
             printer.print_string(", sizes(")
-            sizes = [next(told) if n == DYNAMIC else n for n in axes(self.lengths)]
+            sizes = [next(dynamic) if n == DYNAMIC else n for n in axes(self.lengths)]
             printer.print_list(
                 sizes,
                 lambda n: (
@@ -357,8 +357,8 @@ class DynamicSliceOp(SpelledOp):
 @shape(DynamicSliceOp)
 def _dynamic_slice_shape(op: DynamicSliceOp) -> Sequence[Attribute]:
     sizes = axes(op.lengths)
-    told = len(op.places) - sizes.count(DYNAMIC)  # dynamic_slice_c1
-    return (like(op.x, rules.dynamic_slice(shape_of(op.x), axes(op.axes), sizes, told)),)
+    starts = len(op.places) - sizes.count(DYNAMIC)  # dynamic_slice_c1
+    return (like(op.x, rules.dynamic_slice(shape_of(op.x), axes(op.axes), sizes, starts)),)
 
 
 def _window(x: Array, starts: Sequence[Array], along: Shape, sizes: Shape) -> tuple[slice, ...]:
@@ -373,8 +373,8 @@ def _window(x: Array, starts: Sequence[Array], along: Shape, sizes: Shape) -> tu
 @reference(DynamicSliceOp)
 def _dynamic_slice_reference(op: DynamicSliceOp, operands: Sequence[Array]) -> Array:
     x, *starts = operands
-    told = iter(starts[len(op.starts) :])
-    sizes = tuple(int(next(told)) if n == DYNAMIC else n for n in axes(op.lengths))
+    dynamic = iter(starts[len(op.starts) :])
+    sizes = tuple(int(next(dynamic)) if n == DYNAMIC else n for n in axes(op.lengths))
     return x[_window(x, starts[: len(op.starts)], axes(op.axes), sizes)]
 
 
@@ -409,11 +409,11 @@ class DynamicUpdateSliceOp(GroupedOp):
         strides: Sequence[int] = (),
     ) -> None:
         rules.dynamic_update_slice(shape_of(x), shape_of(update), axes, len(starts), strides)
-        told = {"strides": axes_attr(strides)} if strides else {}
+        optional = {"strides": axes_attr(strides)} if strides else {}
         super().__init__(
             operands=[x, update, list(starts)],
             result_types=[x.type],
-            properties={"axes": axes_attr(axes), **told},
+            properties={"axes": axes_attr(axes), **optional},
         )
 
     @property

@@ -102,8 +102,8 @@ def _broadcast_reference(op: BroadcastOp, operands: Sequence[Array]) -> Array:
     for axis, to in enumerate(dims):
         if shape[to] == DYNAMIC and shape_of(op.x)[axis] == DYNAMIC:
             shape[to] = x.shape[axis]
-    told = iter(sizes)
-    shape = [int(next(told)) if n == DYNAMIC else n for n in shape]
+    dynamic = iter(sizes)
+    shape = [int(next(dynamic)) if n == DYNAMIC else n for n in shape]
     aligned = [1] * len(shape)
     for axis, to in enumerate(dims):
         aligned[to] = x.shape[axis]
@@ -146,8 +146,8 @@ def _reshape_shape(op: ReshapeOp) -> Sequence[Attribute]:
 @reference(ReshapeOp)
 def _reshape_reference(op: ReshapeOp, operands: Sequence[Array]) -> Array:
     x, *sizes = operands
-    told = iter(sizes)
-    target = [int(next(told, -1)) if n == DYNAMIC else n for n in shape_of(op.y)]
+    dynamic = iter(sizes)
+    target = [int(next(dynamic, -1)) if n == DYNAMIC else n for n in shape_of(op.y)]
     return x.reshape(target)
 
 

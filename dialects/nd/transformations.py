@@ -336,8 +336,8 @@ class VmapOp(TransformationOp):
         cls, types: Sequence[Attribute], properties: dict[str, Attribute]
     ) -> Sequence[Attribute]:
         """Return ``types`` without the batch axes."""
-        told = axes(properties["in_axes"])  # pyright: ignore[reportArgumentType]
-        return [_without(t, a) for t, a in zip(types, told, strict=True)]
+        in_axes = axes(properties["in_axes"])  # pyright: ignore[reportArgumentType]
+        return [_without(t, a) for t, a in zip(types, in_axes, strict=True)]
 
 
 def _without(type: Attribute, axis: int) -> Attribute:

@@ -106,7 +106,7 @@ class Accesses(Sizing):
     def place(self, x: SSAValue, axis: int, index: SSAValue) -> None:
         """Require an index to be in bounds along an axis of ``x``."""
         size = self.shape(x)[axis]
-        low, high = self.told(index, f"axis {axis} of {named(x)}")
+        low, high = self.bounds_of(index, f"axis {axis} of {named(x)}")
         words = (
             f"axis {axis} of {named(x)} has size ",
             size,
@@ -117,7 +117,7 @@ class Accesses(Sizing):
         )
         self.lies_within(low, high, size, words)
 
-    def told(self, index: SSAValue, what: str) -> tuple[Formula, Formula]:
+    def bounds_of(self, index: SSAValue, what: str) -> tuple[Formula, Formula]:
         """Return the range of an index; raise an error if it is unknown."""
         low, high = self.ranges.of(index)
         if low is None or high is None or self.ranges.is_any(index):
@@ -163,7 +163,7 @@ def _size(s: Accesses, n: int | SSAValue) -> Formula:
 
 
 def _range(s: Accesses, n: int | SSAValue, what: str) -> tuple[Formula, Formula]:
-    return (Formula.of(n), Formula.of(n)) if isinstance(n, int) else s.told(n, what)
+    return (Formula.of(n), Formula.of(n)) if isinstance(n, int) else s.bounds_of(n, what)
 
 
 # -- tensor

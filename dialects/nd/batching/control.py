@@ -136,11 +136,11 @@ def _scan(b: Batch, op: ScanOp) -> Sequence[SSAValue]:
     rebind(b, body.block, taken)
     each = inside_of(b, body.block)
     end(each, body.block, YieldOp(led(each, yields(body.block), flags)))
-    told = iter(op.sizes)
+    dynamic = iter(op.sizes)
     sizes: list[SSAValue] = []
     for y, flag in zip(op.stacked, flags[len(op.carried) :], strict=True):
         sizes += [b.lanes] if flag and b.lanes is not None else []
-        sizes += [next(told) for n in shape_of(y)[1:] if n == DYNAMIC]
+        sizes += [next(dynamic) for n in shape_of(y)[1:] if n == DYNAMIC]
     length = op.steps if op.steps is not None else None
     known = op.length.value.data if op.length is not None else length
     made = ScanOp(carried, xs, body, length=known, sizes=sizes, reverse=op.reverse is not None)

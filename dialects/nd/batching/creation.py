@@ -33,8 +33,8 @@ UI32, UI64 = element_type("ui32"), element_type("ui64")
 @batching(RandomBitsOp)
 def _random_bits(b: Batch, op: RandomBitsOp) -> Sequence[SSAValue]:
     """Write the cipher in `nd` ops; each example gets the same bits as without the batch."""
-    told = iter(op.sizes)
-    sizes: list[int | SSAValue] = [next(told) if n == DYNAMIC else n for n in shape_of(op.y)]
+    dynamic = iter(op.sizes)
+    sizes: list[int | SSAValue] = [next(dynamic) if n == DYNAMIC else n for n in shape_of(op.y)]
     total = reduce(b.product, sizes, 1)
     rest = [] if isinstance(total, int) else [total]
     row = TensorType(UI64, [total if isinstance(total, int) else DYNAMIC])

@@ -84,9 +84,9 @@ def _sizes_alone(b: Batch, op: Operation) -> list[SSAValue]:
     like: dict[SSAValue, SSAValue] = {}
     for value in op.operands:
         if (known := b.found.get(value)) is not None:
-            told = [b.size(known, a + 1) for a, n in enumerate(shape_of(value)) if n == DYNAMIC]
+            dynamic = [b.size(known, a + 1) for a, n in enumerate(shape_of(value)) if n == DYNAMIC]
             type = TensorType(element(value), shape_of(value))
-            like[value] = b.of(FullOp.of(0, type, told))
+            like[value] = b.of(FullOp.of(0, type, dynamic))
     return [n for y in b.builder.insert(op.clone(value_mapper=like)).results for n in b.sizes(y)]
 
 

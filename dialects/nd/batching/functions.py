@@ -41,8 +41,8 @@ def write_batch(
         argument.name_hint = value.name_hint
     count: int | SSAValue = length
     if size is None:
-        told = next(n for n, axis in enumerate(in_axes) if axis != UNBATCHED)
-        dim = DimOp(outer.args[told], in_axes[told])
+        batched = next(n for n, axis in enumerate(in_axes) if axis != UNBATCHED)
+        dim = DimOp(outer.args[batched], in_axes[batched])
         outer.add_op(dim)
         count = dim.n
         count.name_hint = "examples"

@@ -78,8 +78,8 @@ def _dynamic_slice(b: Batch, op: DynamicSliceOp) -> Sequence[SSAValue]:
     """Slice along axes with unbatched starts first; axes with batched starts become a gather."""
     along, sizes, x = axes(op.axes), axes(op.lengths), b.read(op.x)
     one = 1 if b.has(op.x) else 0
-    told = iter(op.told)
-    extents = [next(told) if n == DYNAMIC else n for n in sizes]
+    dynamic = iter(op.unknown_sizes)
+    extents = [next(dynamic) if n == DYNAMIC else n for n in sizes]
     parts = list(zip(op.starts, along, extents, strict=True))
     same = [(s, a + one, n) for s, a, n in parts if not b.has(s)]
     if same:
@@ -117,11 +117,11 @@ def _spread(b: Batch, y: SSAValue, rank: int, long: Sequence[int], unit: Sequenc
     long, unit : the axes read by indices, and the axes of one element, to be inserted
     """
     kept = iter(range(1 + len(long), len(shape_of(y))))
-    there = [a for a in range(rank) if a not in unit]
-    order = [0, *(1 + long.index(a) if a in long else next(kept) for a in there)]
+    present = [a for a in range(rank) if a not in unit]
+    order = [0, *(1 + long.index(a) if a in long else next(kept) for a in present)]
     if order != sorted(order):
         y = b.of(TransposeOp(y, order))
-    sizes = iter([b.extent(y, 1 + k) for k in range(len(there))])
+    sizes = iter([b.extent(y, 1 + k) for k in range(len(present))])
     return b.shaped(y, [*b.extents, *(1 if a in unit else next(sizes) for a in range(rank))])
 
 
@@ -161,19 +161,19 @@ def _places(
     long = [n for n in sizes if n != 1]
     shape = (b.length, *(n if isinstance(n, int) else DYNAMIC for n in long))
     unknown = [a for a, n in enumerate(shape) if n == DYNAMIC]
-    told = [n for n in (*b.extents, *long) if not isinstance(n, int)]
+    dynamic = [n for n in (*b.extents, *long) if not isinstance(n, int)]
     found: list[SSAValue] = []
     axis = 0
     for begin, size, step in zip(begins, sizes, steps, strict=True):
         needed = rules.broadcast_unknown(shape_of(begin), (0,), shape)
-        others = [n for n, a in zip(told, unknown, strict=True) if a in needed]
+        others = [n for n, a in zip(dynamic, unknown, strict=True) if a in needed]
         first = b.of(BroadcastOp(begin, [0], shape, others)) if long else begin
         if size != 1:
             axis += 1
             type = TensorType(i64, shape)
-            place = b.of(IotaOp(type, axis, told))
+            place = b.of(IotaOp(type, axis, dynamic))
             if step != 1:
-                place = b.of(MulOp(place, b.of(FullOp.of(step, type, told))))
+                place = b.of(MulOp(place, b.of(FullOp.of(step, type, dynamic))))
             first = b.of(AddOp(first, place))
         found.append(first)
     return found

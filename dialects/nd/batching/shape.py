@@ -44,13 +44,13 @@ def _broadcast(b: Batch, op: BroadcastOp) -> Sequence[SSAValue]:
 def _reshape(b: Batch, op: ReshapeOp) -> Sequence[SSAValue]:
     """Batch a reshape; a `?` without a size operand equals that of x."""
     x = b.lead(op.x)
-    told = iter(op.sizes)
+    dynamic = iter(op.sizes)
     sizes: list[int | SSAValue] = []
     for n in shape_of(op.y):
         if n != DYNAMIC:
             sizes.append(n)
         elif op.sizes:
-            sizes.append(next(told))
+            sizes.append(next(dynamic))
         else:
             sizes.append(b.size(x, shape_of(op.x).index(DYNAMIC) + 1))
     return (b.shaped(x, [*b.extents, *sizes]),)

@@ -122,9 +122,9 @@ class Batch(Composer):
         shape = tuple(n if isinstance(n, int) else DYNAMIC for n in sizes)
         if shape == shape_of(x) and shape.count(DYNAMIC) < 2:
             return x
-        told = [n for n in sizes if not isinstance(n, int)]
+        dynamic = [n for n in sizes if not isinstance(n, int)]
         needed = rules.reshape_unknown(shape_of(x), shape)
-        return self.of(ReshapeOp(x, shape, told if needed else []))
+        return self.of(ReshapeOp(x, shape, dynamic if needed else []))
 
     def active(self) -> SSAValue | None:
         """Return the mask of active examples, an i1 for each; None if all are active."""

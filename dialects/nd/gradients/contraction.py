@@ -197,8 +197,8 @@ def _placed(
         shape[axis], sizes[axis] = DYNAMIC, _index(r, AddiOp, room, around)
         first[axis], last[axis] = window.low[k], -window.high[k] or END
         starts.append(reach)
-    told = [sizes.get(a) or r.size(g, a) for a, n in enumerate(shape) if n == DYNAMIC]
-    zeros = r.of(FullOp.of(0, TensorType(element(g), shape), told))
+    dynamic = [sizes.get(a) or r.size(g, a) for a, n in enumerate(shape) if n == DYNAMIC]
+    zeros = r.of(FullOp.of(0, TensorType(element(g), shape), dynamic))
     axes = [layout.y[2 + k] for k in own]
     strides = [window.strides[k] for k in own]
     y = r.of(DynamicUpdateSliceOp(zeros, g, starts, axes, strides))

@@ -103,10 +103,10 @@ def _custom_vjp_forward(f: Forward, op: CustomVjpOp, tangents: Tangents) -> Tang
     """Transpose ``backward``, which is linear in the cotangents."""
     if op.exact is not None:
         return _through_body(f, op)
-    count, inputs, told = len(op.outputs), list(op.inputs), floats(op.outputs)
+    count, inputs, float_results = len(op.outputs), list(op.inputs), floats(op.outputs)
     known = dict(zip(inputs, tangents, strict=True))
     found = inline(f.builder, op.forward, inputs)
-    unknown = list(Block(arg_types=[v.type for v in told]).args)
+    unknown = list(Block(arg_types=[v.type for v in float_results]).args)
     _, outs = _transposed(
         f.builder,
         f.builder,
@@ -136,13 +136,13 @@ def _custom_jvp(r: Reverse, op: CustomJvpOp, cotangents: Tangents) -> None:
     """Replace the op by its rule, and write the transpose of the linear part backward."""
     _check_captured(r, op, "sw.custom_jvp")
     count, inputs = len(op.outputs), list(op.inputs)
-    told = floats(inputs)
-    wanted = [v for v in told if r.wants(v)]
+    float_inputs = floats(inputs)
+    wanted = [v for v in float_inputs if r.wants(v)]
     here = Builder(InsertPoint.before(op))
     zero = Reverse(here)
     unknown = list(Block(arg_types=[v.type for v in wanted]).args)
     rest = iter(unknown)
-    given = [next(rest) if r.wants(v) else zero.full(v, 0) for v in told]
+    given = [next(rest) if r.wants(v) else zero.full(v, 0) for v in float_inputs]
     by_result = dict[SSAValue, SSAValue | None](zip(op.outputs, cotangents, strict=True))
     results, found = _transposed(
         here,

@@ -286,8 +286,8 @@ def _end(block: Block, values: Sequence[SSAValue]) -> None:
 
 def _sizes_of(op: ScanOp, number: int) -> Sequence[SSAValue]:
     """Return the size operands of the stacked result ``number``."""
-    told = [shape_of(y)[1:].count(DYNAMIC) for y in op.stacked]
-    return op.sizes[sum(told[:number]) : sum(told[: number + 1])]
+    counts = [shape_of(y)[1:].count(DYNAMIC) for y in op.stacked]
+    return op.sizes[sum(counts[:number]) : sum(counts[: number + 1])]
 
 
 def drop_dead(border: Operation, point: InsertPoint, kept: set[SSAValue | None]) -> None:

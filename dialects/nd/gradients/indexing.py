@@ -109,8 +109,8 @@ def _clamped(c: Composer, i: SSAValue, x: SSAValue, axis: int) -> SSAValue:
 
 
 def _greatest(kind: Attribute) -> int:
-    told = dtype(kind)
-    return (1 << 8 * told.bytes - (told.kind == "signed")) - 1
+    integer = dtype(kind)
+    return (1 << 8 * integer.bytes - (integer.kind == "signed")) - 1
 
 
 def _inside(c: Composer, op: ScatterOpBase) -> SSAValue:
@@ -181,9 +181,9 @@ def _is_last_update(c: Composer, op: ScatterOp) -> SSAValue:
     along = axes(op.axes)
     shape = [shape_of(op.x)[a] for a in along]
     sizes = [c.size(op.x, a) for a in along if shape_of(op.x)[a] == DYNAMIC]
-    nobody = c.of(FullOp.of(-1, TensorType(element(number), shape), sizes))
+    none = c.of(FullOp.of(-1, TensorType(element(number), shape), sizes))
     every = range(len(along))
-    last = c.of(ScatterOp(nobody, number, op.indices, every))
+    last = c.of(ScatterOp(none, number, op.indices, every))
     read = c.of(GatherOp(last, op.indices, every))
     return c.of(AndOp(inside, c.of(EqOp(read, number))))
 
@@ -245,8 +245,8 @@ def _scatter_extreme(r: Reverse, op: ScatterMinOp | ScatterMaxOp, cotangents: Co
     same = r.of(EqOp(op.updates, _read(r, op, op.y, inside)))
     new = r.of(AndOp(same, _for_updates(r, op, inside)))
     count = r.of(ScatterAddOp(r.cast(old, wide), r.cast(new, wide), op.indices, along))
-    there = r.of(NeOp(count, r.full(count, 0)))
-    share = r.div(r.wide(g), r.of(SelectOp(there, count, r.full(count, 1))))
+    is_chosen = r.of(NeOp(count, r.full(count, 0)))
+    share = r.div(r.wide(g), r.of(SelectOp(is_chosen, count, r.full(count, 1))))
     share = r.cast(share, kind)
     r.accumulate(op.x, share, old)
     if r.wants(op.updates):

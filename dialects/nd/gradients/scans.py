@@ -32,9 +32,9 @@ class _Backward:
         self.body.follow_loop([*self.inputs, *(a for a, v in pairs if r.wants(v))], self.n)
         yields, wants = self.body.yields, self.body.inner.wants
         ends = [*arguments[: self.n], *yields[self.n :]]
-        told = [k for k, g in enumerate(cotangents) if g is not None and wants(ends[k])]
-        self.useful = sorted(k for k in self.body.useful(set(told), self.n) if k < self.n)
-        self.stacked = [k for k in told if k >= self.n]
+        seeded = [k for k, g in enumerate(cotangents) if g is not None and wants(ends[k])]
+        self.useful = sorted(k for k in self.body.useful(set(seeded), self.n) if k < self.n)
+        self.stacked = [k for k in seeded if k >= self.n]
 
     def block(self) -> tuple[Block, list[SSAValue], list[SSAValue]]:
         """Return the body, the forward values that it reads, and the xs with cotangents."""
@@ -143,12 +143,12 @@ def _keeping(op: ScanOp, kept: Sequence[SSAValue], outside: Outside) -> ScanOp:
     last.detach()
     last.erase()
     block.add_op(YieldOp(values))
-    told = op.steps or (None if op.length is None else op.length.value.data)
+    steps = op.steps or (None if op.length is None else op.length.value.data)
     new = ScanOp(
         op.carried,
         op.xs,
         op.detach_region(0),
-        length=told,
+        length=steps,
         sizes=sizes,
         reverse=op.reverse is not None,
     )

@@ -139,16 +139,16 @@ class Outside:
         dims = axes(op.dims)
         if axis in dims and x[dims.index(axis)] == DYNAMIC:
             return self.size(op.x, dims.index(axis))
-        told = rules.broadcast_unknown(x, dims, y)
-        return self.number(op.sizes[told.index(axis)])
+        unknown = rules.broadcast_unknown(x, dims, y)
+        return self.number(op.sizes[unknown.index(axis)])
 
     def _of_reads(self, op: DotGeneralOp | GatherOp | DynamicSliceOp, axis: int) -> SSAValue | None:
         if isinstance(op, DynamicSliceOp):
             along = axes(op.axes)
             if axis not in along:
                 return self.size(op.x, axis)
-            told = axes(op.lengths)[: along.index(axis)].count(DYNAMIC)
-            return self.number(op.told[told])
+            position = axes(op.lengths)[: along.index(axis)].count(DYNAMIC)
+            return self.number(op.unknown_sizes[position])
         if isinstance(op, GatherOp):
             along, rank = axes(op.axes), len(shape_of(op.indices[0]))
             if along[0] <= axis < along[0] + rank:

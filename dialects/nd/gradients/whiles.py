@@ -67,10 +67,10 @@ def _as_scan(op: WhileOp, trips: Trips) -> ScanOp | None:
     """Replace a loop whose trip count is a function of sizes by a scan."""
     c = Composer(Builder(InsertPoint.before(op)))
     length = trips.known()
-    told = length if length is not None else trips.index(c)
-    if told is None:
+    steps = length if length is not None else trips.index(c)
+    if steps is None:
         return None
-    new = ScanOp(op.carried, [], op.detach_region(1), length=told)
+    new = ScanOp(op.carried, [], op.detach_region(1), length=steps)
     new.attributes = dict(op.attributes)
     new.location = op.location
     c.builder.insert(new)
@@ -116,8 +116,8 @@ class _Backward:
         starts = [a for a, v in zip(arguments, self.carried, strict=True) if r.wants(v)]
         body.follow_loop([*self.inputs, *starts], n)
         wants = body.inner.wants
-        told = {k for k, g in enumerate(cotangents) if g is not None and wants(arguments[k])}
-        self.useful = sorted(k for k in body.useful(told, n) if wants(arguments[k]))
+        seeded = {k for k, g in enumerate(cotangents) if g is not None and wants(arguments[k])}
+        self.useful = sorted(k for k in body.useful(seeded, n) if wants(arguments[k]))
         self.begin = [
             r.full(v, 0) if (g := cotangents[k]) is None else g
             for k, v in enumerate(self.carried)
@@ -327,8 +327,8 @@ def _read(c: Composer, row: SSAValue, place: SSAValue, like: SSAValue) -> SSAVal
     """Return the value that `_write` wrote, in the type of ``like``."""
     shape = shape_of(like)
     one = c.of(DynamicSliceOp(row, [place], [0], [1]))
-    told = sum(n == DYNAMIC for n in shape) > 1
-    sizes = [c.size(row, a + 1) for a, n in enumerate(shape) if n == DYNAMIC] if told else []
+    ambiguous = sum(n == DYNAMIC for n in shape) > 1
+    sizes = [c.size(row, a + 1) for a, n in enumerate(shape) if n == DYNAMIC] if ambiguous else []
     return c.of(ReshapeOp(one, shape, sizes))
 
 

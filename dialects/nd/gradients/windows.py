@@ -80,8 +80,8 @@ def _chosen(windows: _Windows, g: SSAValue) -> SSAValue:
         return windows.joined(_of_blocks(windows, g))
     first = windows.first()
 
-    def share(told: SSAValue, part: SSAValue, place: Shape) -> SSAValue:
-        mine = c.of(EqOp(told, c.full(told, windows.number(place))))
+    def share(chosen: SSAValue, part: SSAValue, place: Shape) -> SSAValue:
+        mine = c.of(EqOp(chosen, c.full(chosen, windows.number(place))))
         return c.of(SelectOp(mine, part, c.full(part, 0)))
 
     if not windows.written_out():
@@ -147,8 +147,8 @@ class _Windows:
         """Return the axes along which the windows are not the single elements."""
         window, strides, low, high, _ = self.op.geometry
         plain = (1, 1, 0, 0)
-        told = enumerate(zip(window, strides, low, high, strict=True))
-        return [axis for axis, each in told if each != plain]
+        entries = enumerate(zip(window, strides, low, high, strict=True))
+        return [axis for axis, each in entries if each != plain]
 
     def written_out(self) -> bool:
         """Whether window and strides are small enough to unroll, and all sizes known."""

@@ -153,5 +153,5 @@ def _drop_units(
         dims = [axis - sum(unit < axis for unit in units) for axis in axes(op.dims)]
         return rewriter.insert(BroadcastOp(op.x, dims, shape, op.sizes)).y
     source = op.x if isinstance(op, ReshapeOp) else value
-    told = sizes if reshape_unknown(shape_of(source), shape) else ()
-    return rewriter.insert(ReshapeOp(source, shape, told)).y
+    needed = sizes if reshape_unknown(shape_of(source), shape) else ()
+    return rewriter.insert(ReshapeOp(source, shape, needed)).y

@@ -85,12 +85,12 @@ class TransposeOfBroadcast(RewritePattern):
         x, permutation = inner.x, axes(op.permutation)
         moved = [permutation.index(axis) for axis in axes(inner.dims)]
         order = sorted(range(len(moved)), key=moved.__getitem__)
-        told = dict(zip(_unknown(inner), inner.sizes, strict=True))
+        sizes_of = dict(zip(_unknown(inner), inner.sizes, strict=True))
         if order != list(range(len(order))):
             x = rewriter.insert(TransposeOp(x, order)).y
         result, dims = shape_of(op.y), sorted(moved)
         unknown = broadcast_unknown(shape_of(x), dims, result)
-        sizes = [told[permutation[axis]] for axis in unknown]
+        sizes = [sizes_of[permutation[axis]] for axis in unknown]
         rewriter.replace(op, BroadcastOp(x, dims, result, sizes))
 
 
@@ -120,8 +120,10 @@ class BroadcastOfBroadcast(RewritePattern):
         if not isinstance(inner, BroadcastOp):
             return
         outer = axes(op.dims)
-        told = {outer[a]: n for a, n in zip(_unknown(inner), inner.sizes, strict=True)}
-        told.update(zip(_unknown(op), op.sizes, strict=True))
+        sizes_of = {outer[a]: n for a, n in zip(_unknown(inner), inner.sizes, strict=True)}
+        sizes_of.update(zip(_unknown(op), op.sizes, strict=True))
         dims, result = [outer[axis] for axis in axes(inner.dims)], shape_of(op.y)
         unknown = broadcast_unknown(shape_of(inner.x), dims, result)
-        rewriter.replace(op, BroadcastOp(inner.x, dims, result, [told[axis] for axis in unknown]))
+        rewriter.replace(
+            op, BroadcastOp(inner.x, dims, result, [sizes_of[axis] for axis in unknown])
+        )

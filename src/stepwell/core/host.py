@@ -88,7 +88,7 @@ def _cpu_info(path: Path) -> dict[str, str]:
 def _vectors(names: frozenset[str], identity: tuple[str, ...], arm: bool) -> dict[str, int | str]:
     """Return widths, registers and instruction sets, derived from the features."""
     wide = 512 if "avx512f" in names else 256 if "avx2" in names else 128
-    there = [
+    sets = [
         name
         for name, word in INSTRUCTIONS.items()
         if word in names and arm == name.startswith(("neon", "sve"))
@@ -100,7 +100,7 @@ def _vectors(names: frozenset[str], identity: tuple[str, ...], arm: bool) -> dic
         "vector_unit": 256 if halved else 0,
         "fma": arm or "fma" in names,
         "signed_dots": arm,
-        "instructions": "+".join(there),
+        "instructions": "+".join(sets),
     }
 
 

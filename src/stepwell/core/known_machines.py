@@ -43,9 +43,9 @@ def parse(name: str, text: str) -> Known:
     properties: list[str] = []
     sources: list[tuple[str, str]] = []
     for line in text.splitlines():
-        told, _, source = line.partition("#")
-        key, is_told, value = (part.strip() for part in told.partition("="))
-        if not is_told:
+        content, _, source = line.partition("#")
+        key, has_value, value = (part.strip() for part in content.partition("="))
+        if not has_value:
             continue
         if key in said:
             said[key].append(value)

@@ -143,8 +143,8 @@ def write_program(
 def seal(folder: Path, signature: Signature) -> None:
     """Write the description of a saved program with the digests of its files, as the last file."""
     names = (*_files(target_of(signature.target)), CONSTANTS)
-    there = [name for name in names if (folder / name).exists()]
-    digests = {name: digest_of(folder / name, thread_count()) for name in there}
+    present = [name for name in names if (folder / name).exists()]
+    digests = {name: digest_of(folder / name, thread_count()) for name in present}
     write_whole(folder / DESCRIPTION, written(signature, digests))
 
 

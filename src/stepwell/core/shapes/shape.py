@@ -53,8 +53,8 @@ def broadcast_unknown(x: Shape, dims: Sequence[int], result: Shape) -> tuple[int
     >>> broadcast_unknown((DYNAMIC,), (1,), (DYNAMIC, DYNAMIC))
     (0,)
     """
-    told = {to for axis, to in enumerate(dims) if x[axis] == DYNAMIC}
-    return tuple(a for a, n in enumerate(result) if n == DYNAMIC and a not in told)
+    known = {to for axis, to in enumerate(dims) if x[axis] == DYNAMIC}
+    return tuple(a for a, n in enumerate(result) if n == DYNAMIC and a not in known)
 
 
 def reshape(x: Shape, result: Shape) -> Shape:
@@ -82,8 +82,8 @@ def reshape_unknown(x: Shape, result: Shape) -> tuple[int, ...]:
     """
     unknown = tuple(a for a, n in enumerate(result) if n == DYNAMIC)
     known = [prod(n for n in s if n != DYNAMIC) for s in (x, result)]
-    told = len(unknown) == 1 == x.count(DYNAMIC) and known[0] == known[1] != 0
-    return () if told else unknown
+    is_same = len(unknown) == 1 == x.count(DYNAMIC) and known[0] == known[1] != 0
+    return () if is_same else unknown
 
 
 def transpose(x: Shape, permutation: Sequence[int]) -> Shape:
