@@ -124,7 +124,7 @@ class Blocked(Tiles):
         if self.row_packing is not None and whole and self.first == self.row:
             self.row_packing.write(batch, ranges[self.row][0], Index(), extent)
         if self.long or not (whole and self._is_whole(self.row) and self._is_whole(self.column)):
-            self._make_room(self.rows if whole else prod(self.sizes[:-1]))
+            self._allocate_sums(self.rows if whole else prod(self.sizes[:-1]))
 
         def panel(j: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             if whole:

@@ -158,18 +158,22 @@ class DotPacking(Packing):
         """Pack at one iteration of the loops of the sum before the last."""
         writer = self.nest.writer
         if self.deep:
-            self._along(inside)
+            self._along_sum(inside)
         elif self.kept:
-            self._alone(inside)
+            self._by_elements(inside)
         elif self.width > 1 and lanes_at(self.source, self.column, self.width) == self.width:
             if inside.number == self.columns:
-                self._across(inside)
+                self._across_columns(inside)
                 return
             whole = writer.compare("eq", inside, Index.of(self.columns))
             across = Index.of(self.columns), inside
-            writer.branch(whole, lambda: self._across(across[0]), lambda: self._across(across[1]))
+            writer.branch(
+                whole,
+                lambda: self._across_columns(across[0]),
+                lambda: self._across_columns(across[1]),
+            )
         else:
-            self._alone(inside)
+            self._by_elements(inside)
 
     def biases(self, width: int, element: str) -> list[SSAValue]:
         """Return, for each vector of columns, 128 times the sum of the last packed part."""
@@ -199,7 +203,7 @@ class DotPacking(Packing):
 
     # words
 
-    def _each(self, write: Callable[[Index, int], None], first: Index | None = None) -> None:
+    def _each_word(self, write: Callable[[Index, int], None], first: Index | None = None) -> None:
         """Call ``write`` with each word from ``first`` on and its number of elements."""
         writer = self.nest.writer
         whole = writer.divide(self.count, self.terms, arith.DivUIOp)
@@ -218,7 +222,7 @@ class DotPacking(Packing):
             some = writer.compare("eq", left, Index.of(size))
             writer.branch(some, lambda size=size: write(whole, size), lambda: None)
 
-    def _put(self, word: SSAValue, n: Index, column: Index) -> None:
+    def _store_word(self, word: SSAValue, n: Index, column: Index) -> None:
         """Store a word, or a vector of words."""
         writer = self.nest.writer
         if self.biased:
@@ -227,7 +231,7 @@ class DotPacking(Packing):
         at = [column, *self.outer, n] if self.kept else [*self.outer, n, column]
         writer.store(word, self.scratch, at)
 
-    def _joined(self, column: Index, n: Index, size: int, lanes: int = 0) -> SSAValue:
+    def _assembled_word(self, column: Index, n: Index, size: int, lanes: int = 0) -> SSAValue:
         """Return word ``n``, assembled from ``size`` elements; or a vector of ``lanes`` words."""
         writer, type = self.nest.writer, vector_type(i32, lanes) if lanes else i32
         axis = self.column if lanes else -1
@@ -254,7 +258,7 @@ class DotPacking(Packing):
         )
         return self.nest.writer.result(new, element.name_hint)
 
-    def _together(self, column: Index, n: Index, lanes: int) -> SSAValue:
+    def _vector_of_words(self, column: Index, n: Index, lanes: int) -> SSAValue:
         """Return ``lanes`` words from ``n`` on, whose elements are contiguous."""
         writer = self.nest.writer
         found = self._element(self._point(column, n * self.terms, self.depth, self.terms * lanes))
@@ -264,14 +268,14 @@ class DotPacking(Packing):
 
     # operands
 
-    def _across(self, inside: Index) -> None:
+    def _across_columns(self, inside: Index) -> None:
         """Pack contiguous columns, in vectors where whole ones fit."""
         writer = self.nest.writer
 
         def line(n: Index, size: int) -> None:
             def some(c: Index, lanes: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
                 wide = lanes if lanes > 1 else 0
-                self._put(self._joined(c, n, size, wide), n, c)
+                self._store_word(self._assembled_word(c, n, size, wide), n, c)
                 return ()
 
             if inside.number == self.columns:
@@ -281,9 +285,9 @@ class DotPacking(Packing):
             steps = list(dict.fromkeys([self.width, min(self.width, NARROW_LANES), 1]))
             writer.sweep((Index(), inside), steps, (), some, "j")
 
-        self._each(line)
+        self._each_word(line)
 
-    def _along(self, inside: Index) -> None:
+    def _along_sum(self, inside: Index) -> None:
         """Pack rows, or columns that are contiguous along the sum."""
         writer, width = self.nest.writer, self.width
         step = 1 if self.kept else width
@@ -292,24 +296,24 @@ class DotPacking(Packing):
             here = [writer.minimum(c + n, inside + -1) for n in range(step)]
 
             def vectors(n: Index) -> None:
-                read = [self._together(column, n, width) for column in here]
+                read = [self._vector_of_words(column, n, width) for column in here]
                 if self.kept:
-                    self._put(read[0], n, c)
+                    self._store_word(read[0], n, c)
                     return
                 for q, lanes in enumerate(transpose_block(writer, read)):
-                    self._put(lanes, n + q, c)
+                    self._store_word(lanes, n + q, c)
 
             def single(n: Index, size: int) -> None:
                 for q, column in enumerate(here):
                     whole = size == self.terms
                     word = (
-                        writer.lane(self._together(column, n, 1), 0)
+                        writer.lane(self._vector_of_words(column, n, 1), 0)
                         if whole
-                        else self._joined(column, n, size)
+                        else self._assembled_word(column, n, size)
                     )
-                    self._put(word, n, c + q)
+                    self._store_word(word, n, c + q)
 
-            self._each(single, self._vectors(vectors))
+            self._each_word(single, self._vectors(vectors))
             return ()
 
         writer.loop((Index(), inside), step, (), columns, "j")
@@ -331,11 +335,13 @@ class DotPacking(Packing):
         write(Index.of(known - self.width))
         return whole
 
-    def _alone(self, inside: Index) -> None:
+    def _by_elements(self, inside: Index) -> None:
         """Pack element by element."""
 
         def column(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            self._each(lambda n, size: self._put(self._joined(c, n, size), n, c))
+            self._each_word(
+                lambda n, size: self._store_word(self._assembled_word(c, n, size), n, c)
+            )
             return ()
 
         self.nest.writer.loop((Index(), inside), 1, (), column, "j")

@@ -37,14 +37,14 @@ class MatrixUnit(Blocked):
         return True
 
     def _whole_tile(self, at: Panel, start: list[Index], rows: int) -> None:
-        waiting = Index() if at.extent is None else self._waiting(at, start)
+        scratch_row = Index() if at.extent is None else self._scratch_row(at, start)
         if at.extent is None:
             self._begin_tile()
         assert self.row_packing is not None and self.packing is not None
         value = self.writer.value
         self.writer.insert(
             kernel.DotTileOp(
-                (self.sums, value(waiting)),
+                (self.sums, value(scratch_row)),
                 (self.row_packing.scratch, value(start[-1] - at.ranges[self.row][0])),
                 self.packing.scratch,
                 value(self.part[1]),
@@ -53,11 +53,11 @@ class MatrixUnit(Blocked):
             )
         )
         if at.extent is None:
-            self._finish_edge(at, start, rows, waiting)
+            self._epilogue_of_edge(at, start, rows, scratch_row)
             return
         self._branch(
             (at.k + self.count, at.extent),
-            lambda: self._finish_edge(at, start, rows, waiting),
+            lambda: self._epilogue_of_edge(at, start, rows, scratch_row),
             lambda: None,
         )
 

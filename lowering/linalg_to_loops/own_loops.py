@@ -48,7 +48,7 @@ class OwnLoops:
         self.writer.location = op.op.location
         rest = (None,) * (len(op.reductions) - shared)
         here = [replace(p, indices=(*p.indices, *rest)) for p in points]
-        self._own(op, op.parallel_after(shared), here)
+        self._parallel_loops(op, op.parallel_after(shared), here)
 
     def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
         """Return the range of loop ``k`` that runs now."""
@@ -60,7 +60,7 @@ class OwnLoops:
             return self.narrowed[k]
         return Index(), self.extents[self.plan.ops.index(op)][k]
 
-    def _own(self, op: Structured, loops: Sequence[int], points: list[Point]) -> None:
+    def _parallel_loops(self, op: Structured, loops: Sequence[int], points: list[Point]) -> None:
         """Write the parallel loops that only ``op`` has, then their contents."""
         if not loops:
             self._reduce(op, points)
@@ -72,7 +72,7 @@ class OwnLoops:
 
         def body(start: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             here = [q for p in points for q in points_of(p, k, start, size, width)]
-            self._own(op, loops[1:], here)
+            self._parallel_loops(op, loops[1:], here)
             return ()
 
         if self._covers(op, k, lower, upper):
@@ -80,7 +80,7 @@ class OwnLoops:
             def write(start: Index, size: int) -> None:
                 lanes = min(size, width)
                 here = [q for p in points for q in spread(p, k, start, size, lanes)]
-                self._own(op, loops[1:], here)
+                self._parallel_loops(op, loops[1:], here)
 
             cover(self.writer, (lower, upper), upper, width, op.interleave, write, hint)
             return
@@ -224,7 +224,7 @@ class OwnLoops:
             for part in self._cut(op, loops, points):
                 state = self.writer.sweep(part, [1], state, body, hint, names)
                 if self.plan.schedule.unroll:
-                    _write_out(state)
+                    _unroll(state)
             return state
         return self._lane_loops(op, loops, points, list(state))
 
@@ -385,7 +385,7 @@ class OwnLoops:
     ) -> Sequence[SSAValue]:
         """Write the body at every point; store what is not carried; return the next state."""
         carried = op.carried
-        cache = self.known(op, points)
+        cache = self.cached_loads(op, points)
         if self.plan.schedule.tile != (1, 1):
             for k, access in enumerate(op.inputs):
                 if op.body is not None and op.body.args[k].first_use is not None:
@@ -404,7 +404,7 @@ class OwnLoops:
                     self._write(op, k, point, value)
         return after
 
-    def known(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
+    def cached_loads(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
         """Return the operands at ``points`` that are in registers, keyed by where they are read."""
         del op, points
         return {}
@@ -447,7 +447,7 @@ class OwnLoops:
         self.memory.write(access, point, value, last)
 
 
-def _write_out(results: Sequence[SSAValue]) -> None:
+def _unroll(results: Sequence[SSAValue]) -> None:
     """Mark the loop with these results as unrolled."""
     if results and isinstance(loop := results[0].owner, scf.ForOp):
         loop.attributes["kernel.unroll"] = UnitAttr()

@@ -78,7 +78,7 @@ class Packing:
             return IntegerAttr(0, kind)
         fail(self.op.op, f"elements of type {kind} are not packed")
 
-    def rest(self) -> Block | None:
+    def body_after_widening(self) -> Block | None:
         """Return the body after the widening."""
         body = self.op.body
         if body is None or not self.widening:

@@ -77,14 +77,14 @@ class PackPrefetch:
 class PrefetchNest(Nest):
     """Writes the loops of a plan that prefetches the later reads of its tiles."""
 
-    def known(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
+    def cached_loads(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
         """Prefetch the reads of the innermost loop ``PREFETCH_DISTANCE`` steps later."""
         if op.reduced and self.plan.axis >= 0 and points[0].width > 1:
             for k, access in enumerate(op.inputs):
                 used = op.body is not None and op.body.args[k].first_use is not None
                 if used and self._lies_in_rows(op, access):
                     self._prefetch(op, access, points)
-        return super().known(op, points)
+        return super().cached_loads(op, points)
 
     def _lies_in_rows(self, op: Structured, access: Access) -> bool:
         """Whether an operand is read in vectors along the columns, one row per step of a sum."""

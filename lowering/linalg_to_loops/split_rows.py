@@ -45,13 +45,13 @@ class SplitRows(Nest):
         """Return the range of a loop; within the sum, its current part."""
         return self.here[k] if op is self.sum and k in self.here else super().bounds(op, k)
 
-    def known(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
+    def cached_loads(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
         """Prefetch the same columns of the next rows, at the end of a run those of the next run."""
         if op is self.sum and self.plan.schedule.prefetch and points[0].width > 1:
             for access in op.inputs:
                 if self._lies_in_rows(access):
                     self._prefetch(access, points)
-        return super().known(op, points)
+        return super().cached_loads(op, points)
 
     def _lies_in_rows(self, access: Access) -> bool:
         """Whether the split loop walks down rows and the vectors are contiguous along them."""
@@ -201,11 +201,11 @@ class SplitRows(Nest):
                     ]
 
                 totals = self.writer.loop((Index(), runs), 1, starts, add, "r", names)
-                self._hand_on(replace(point, indices=point.indices[:1]), totals)
+                self._epilogue(replace(point, indices=point.indices[:1]), totals)
 
         self._sweep(tile)
 
-    def _hand_on(self, point: Point, totals: Sequence[SSAValue]) -> None:
+    def _epilogue(self, point: Point, totals: Sequence[SSAValue]) -> None:
         """Write every op at ``point``, with ``totals`` as the results of the sum."""
         self.memory.open([point])
         outer = self.writer.location

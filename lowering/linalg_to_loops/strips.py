@@ -74,14 +74,14 @@ class Strips(Nest):
             by_rows, _ = roles_of(self.sum, self.row, self.column)
             single = replace(self.sum, width=1, interleave=1)
             self.packing = Packing(self, single, by_rows, self.row, self.sum.reduced, self.rows)
-            micro = replace(micro, body=self.packing.rest())
+            micro = replace(micro, body=self.packing.body_after_widening())
         return micro
 
     def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
         """Return the range of a loop; within the sum, the current part."""
         return self.part if op is self.micro and k == self.depth else super().bounds(op, k)
 
-    def known(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
+    def cached_loads(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
         """Prefetch the lines that the next part reads at the same place."""
         if op is self.micro and self.plan.schedule.prefetch and points[0].width > 1:
             _, by_columns = roles_of(self.sum, self.row, self.column)
@@ -91,7 +91,7 @@ class Strips(Nest):
             indices[-1], indices[self.column] = since, first + further
             count = ((last - first).number or 0) + points[0].width
             prefetch_lines(self.writer, self.micro.inputs[by_columns], indices, self.column, count)
-        return super().known(op, points)
+        return super().cached_loads(op, points)
 
     def _block(self, k: int) -> int:
         return {self.row: max(self.rows, 1), self.column: self.columns}.get(k, 1)
@@ -138,7 +138,7 @@ class Strips(Nest):
         self.writer.loop((Index(), whole), self.deep, (), part, "k")
         if (extent - whole).number != 0:
             self._part(columns, whole, extent - whole)
-        self._hand_on(columns)
+        self._epilogue(columns)
 
     def _part(self, columns: tuple[Index, Index], start: Index, count: Index) -> None:
         """Write the code that adds ``count`` terms from ``start`` on to the sums of the strip."""
@@ -151,7 +151,7 @@ class Strips(Nest):
             self.following = since, further
         if self.packing is not None:
             self.packing.write_few(self.batch, start, count)
-        self._across(columns)
+        self._walk_columns(columns)
 
     def _begin(self) -> None:
         width = self.sum.width
@@ -174,7 +174,7 @@ class Strips(Nest):
         """
         return [column * self.rows + row * max(lanes, 1)]
 
-    def _across(self, columns: tuple[Index, Index]) -> None:
+    def _walk_columns(self, columns: tuple[Index, Index]) -> None:
         """Write the walk along the strip that adds one part to its sums."""
         width = self.sum.width
         left = [self.rows % self.tile_rows] if self.rows % self.tile_rows else []
@@ -205,7 +205,7 @@ class Strips(Nest):
         for place, value in zip(places, self.run(self.micro, points, state), strict=True):
             self.writer.store(value, self.sums, place)
 
-    def _hand_on(self, columns: tuple[Index, Index]) -> None:
+    def _epilogue(self, columns: tuple[Index, Index]) -> None:
         """Write the epilogue, which loads the sums from scratch."""
         width = self.sum.width
 

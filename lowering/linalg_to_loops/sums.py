@@ -157,7 +157,10 @@ class _Sum:
         sums = first[: len(starts)]
         for k in range(1, INTERLEAVED_VECTORS):
             more = first[k * len(starts) : (k + 1) * len(starts)]
-            sums = [self.put(_like(e, a, b)) for e, a, b in zip(self.ends, sums, more, strict=True)]
+            sums = [
+                self.put(_combining_op(e, a, b))
+                for e, a, b in zip(self.ends, sums, more, strict=True)
+            ]
         end = self._whole(middle, loop.ub, lanes)
         sums = self._loop(middle, end, 1, sums)
         for k, (value, found) in enumerate(zip(self.ends, sums, strict=True)):
@@ -171,7 +174,7 @@ class _Sum:
                 },
             )
             start = loop.iter_args[k]
-            whole = self.put(_like(value, start, self.put(across)), start.name_hint)
+            whole = self.put(_combining_op(value, start, self.put(across)), start.name_hint)
             loop.operands[3 + k] = whole
         loop.operands[0] = end
         del loop.attributes["kernel.simd"]
@@ -205,13 +208,13 @@ class _Sum:
             if k:
                 index = self.put(arith.AddiOp(index, self.index(k * self.lanes)))
             ends += self._vectors(index, block.args[1 + k * count : 1 + (k + 1) * count])
-        self.put_end(scf.YieldOp(*ends))
+        self.terminate(scf.YieldOp(*ends))
         self.block, self.at = outer, at
         loop = scf.ForOp(low, high, step, list(starts), Region(block))
         self.put(loop)
         return loop.results
 
-    def put_end(self, op: Operation) -> None:
+    def terminate(self, op: Operation) -> None:
         """Append the terminator of the current block."""
         op.location = self.loop.location
         self.block.add_op(op)
@@ -244,7 +247,7 @@ class _Sum:
         return self.put(new, hint)
 
 
-def _like(value: SSAValue, a: SSAValue, b: SSAValue) -> Operation:
+def _combining_op(value: SSAValue, a: SSAValue, b: SSAValue) -> Operation:
     """Return the op that accumulates ``value``, applied to two other operands."""
     op = value.owner
     assert isinstance(op, Operation)

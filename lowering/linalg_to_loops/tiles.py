@@ -87,10 +87,10 @@ class Tiles(Nest):
             self.packing = Packing(
                 self, self.product, packed, self.column, self.sum.reduced, self.columns
             )
-            self.product = replace(self.product, body=self.packing.rest())
+            self.product = replace(self.product, body=self.packing.body_after_widening())
         if plan.schedule.pack_rows and self.row_packing is None:
             self.row_packing = self._pack_rows(row_operand)
-            self.product = replace(self.product, body=self.row_packing.rest())
+            self.product = replace(self.product, body=self.row_packing.body_after_widening())
         self.micro = self._micro(row_operand, packed)
         self.prefetching: PackPrefetch | None = None
         if plan.schedule.prefetch and self.packing is not None:
@@ -169,7 +169,7 @@ class Tiles(Nest):
             return self.part if k == self.depth else super().bounds(self.sum, k)
         return super().bounds(op, k)
 
-    def known(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
+    def cached_loads(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
         """Return the operands that a step of the innermost loop packs, and prefetch."""
         if op is not self.micro:
             return {}
@@ -262,26 +262,26 @@ class Tiles(Nest):
             for row in self._rows_of(at, i, rows)
             for c in range(0, self.columns, self.sum.width)
         ]
-        waiting = Index() if at.extent is None else self._waiting(at, start)
+        scratch_row = Index() if at.extent is None else self._scratch_row(at, start)
         if at.extent is None:
             state = [self.start(self.sum, 0, point) for point in points]
         else:
             state = [
-                self.writer.load(self.sums, self._place(waiting, n), point.width, "sum")
+                self.writer.load(self.sums, self._place(scratch_row, n), point.width, "sum")
                 for n, point in enumerate(points)
             ]
         if self.prefetching is not None:
-            turn = self.writer.divide(self._waiting(at, start), self.rows, arith.DivUIOp)
+            turn = self.writer.divide(self._scratch_row(at, start), self.rows, arith.DivUIOp)
             extent = self.extents[self.plan.ops.index(self.sum)][self.depth]
             self.prefetching.begin(at.batch, at.j, at.k, extent, turn)
         done = self._run_packing(at, start, points, state)
         if at.extent is None:
-            self._hand_on(at, start, rows, done, waiting)
+            self._epilogue(at, start, rows, done, scratch_row)
             return
         self._branch(
             (at.k + self.count, at.extent),
-            lambda: self._hand_on(at, start, rows, done, waiting),
-            lambda: self._keep(done, waiting),
+            lambda: self._epilogue(at, start, rows, done, scratch_row),
+            lambda: self._store_sums(done, scratch_row),
         )
 
     def _run_packing(
@@ -300,7 +300,7 @@ class Tiles(Nest):
             self.copying = False
             return done
 
-        first = self.writer.compare("eq", self._waiting(at, start), Index())
+        first = self.writer.compare("eq", self._scratch_row(at, start), Index())
         return self.writer.either(first, packing, lambda: self._run(points, state))
 
     def _run(self, points: list[Point], state: list[SSAValue]) -> list[SSAValue]:
@@ -331,8 +331,8 @@ class Tiles(Nest):
         extent = self.extents[0][k].number
         return extent is not None and (k == self.row or extent % self.columns == 0)
 
-    def _hand_on(
-        self, at: Panel, start: list[Index], rows: int, done: list[SSAValue], waiting: Index
+    def _epilogue(
+        self, at: Panel, start: list[Index], rows: int, done: list[SSAValue], scratch_row: Index
     ) -> None:
         """Write the epilogue, on registers where the tile is inside."""
         width = self.sum.width
@@ -347,8 +347,8 @@ class Tiles(Nest):
             self._finish([replace(p, slot=n) for n, p in enumerate(points)], done)
 
         def edge() -> None:
-            self._keep(done, waiting)
-            self._finish_edge(at, start, rows, waiting)
+            self._store_sums(done, scratch_row)
+            self._epilogue_of_edge(at, start, rows, scratch_row)
 
         pairs: list[tuple[Index, Index]] = []
         if not self._is_whole(self.row):
@@ -369,7 +369,9 @@ class Tiles(Nest):
             return
         self._branch_on([self.writer.compare("sle", *pair) for pair in pairs], then, no)
 
-    def _finish_edge(self, at: Panel, start: list[Index], rows: int, waiting: Index) -> None:
+    def _epilogue_of_edge(
+        self, at: Panel, start: list[Index], rows: int, scratch_row: Index
+    ) -> None:
         """Write the epilogue vector by vector from the sums in scratch."""
         *outer, i = start
         last = i + rows
@@ -383,7 +385,7 @@ class Tiles(Nest):
             def column(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
                 lanes = width if size > 1 or width == 1 else 0
                 lanes = 0 if width == 1 else lanes
-                value = self.writer.load(self.sums, [waiting + (r - i), c - at.j], lanes, "sum")
+                value = self.writer.load(self.sums, [scratch_row + (r - i), c - at.j], lanes, "sum")
                 point = Point((*at.batch, *outer, r, c), self.column if lanes else -1, lanes)
                 self._finish([point], [value])
                 return ()
@@ -407,7 +409,7 @@ class Tiles(Nest):
 
     # partial sums in scratch
 
-    def _make_room(self, rows: int) -> None:
+    def _allocate_sums(self, rows: int) -> None:
         """Allocate the scratch for the sums of ``rows`` rows of a panel."""
         element = element_of(self.sum.outputs[0].buffer)
         sums = memref.AllocaOp.get(element, 64, [rows, self.columns])
@@ -424,7 +426,7 @@ class Tiles(Nest):
 
         self.writer.loop((Index(), Index.of(prod(self.sizes[:-1]))), 1, (), row, "i")
 
-    def _waiting(self, at: Panel, start: list[Index]) -> Index:
+    def _scratch_row(self, at: Panel, start: list[Index]) -> Index:
         """Return the scratch row of the sums of the row at ``start``."""
         found = Index()
         for k, index in enumerate(start, self.first):
@@ -436,7 +438,7 @@ class Tiles(Nest):
         down, column = divmod(vector * self.sum.width, self.columns)
         return [row + down, Index.of(column)]
 
-    def _keep(self, done: Sequence[SSAValue], row: Index) -> None:
+    def _store_sums(self, done: Sequence[SSAValue], row: Index) -> None:
         for n, value in enumerate(done):
             self.writer.store(value, self.sums, self._place(row, n))
 

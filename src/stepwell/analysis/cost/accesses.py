@@ -62,11 +62,11 @@ class Axis:
             (loop,) = self.steps
             many = min(ranges[loop], self.width) if self.is_rest else ranges[loop] / self.width
             return min(max(many, 1.0), self.size)
-        reach, apart = 1.0, 1.0
+        reach, combinations = 1.0, 1.0
         for loop, by in self.steps.items():
             reach += abs(by) * (ranges[loop] - 1)
-            apart *= ranges[loop]
-        return max(min(reach, apart, self.size), 1.0)
+            combinations *= ranges[loop]
+        return max(min(reach, combinations, self.size), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +150,7 @@ class Access:
         return replace(self, axes=tuple(axes[::-1]), is_copy=True)
 
 
-def apart(found: Sequence[Access], ranges: Sequence[float]) -> Sequence[Access]:
+def without_overlaps(found: Sequence[Access], ranges: Sequence[float]) -> Sequence[Access]:
     """Return the accesses to one array that do not overlap earlier ones in a part of the loops."""
     if len(found) < 2:
         return found

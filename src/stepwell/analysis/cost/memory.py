@@ -9,7 +9,7 @@ from math import inf, prod
 
 from xdsl.ir import SSAValue
 
-from stepwell.analysis.cost.accesses import Access, apart
+from stepwell.analysis.cost.accesses import Access, without_overlaps
 from stepwell.analysis.cost.nest import Nest
 from stepwell.core.machine import Level, Machine
 
@@ -115,7 +115,7 @@ def _missed(
                 continue
             within = [nest.packed[a.operand] for a in found if a.operand in nest.packed]
             at = min([depth, *within])
-            parts = apart(found, nest.ranges(at))
+            parts = without_overlaps(found, nest.ranges(at))
             bytes = sum(_through(nest, access, at, line) for access in parts)
             new = max(bytes - seen.get(array, 0.0), 0.0) if shared else bytes
             seen[array] = max(bytes, seen.get(array, 0.0))
@@ -139,7 +139,7 @@ def _touched(nests: Sequence[Nest], depth: int, line: int) -> dict[SSAValue, flo
         ranges = nest.ranges(at)
         for array, accesses in nest.arrays.items():
             here = [a for a in accesses if at < nest.packed.get(a.operand, len(nest.steps) + 1)]
-            bytes = sum(a.footprint(ranges, line) for a in apart(here, ranges))
+            bytes = sum(a.footprint(ranges, line) for a in without_overlaps(here, ranges))
             found[array] = max(found.get(array, 0.0), bytes)
         for access in nest.accesses:
             if access.is_copy and at >= nest.packed[access.operand]:

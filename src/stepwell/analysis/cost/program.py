@@ -65,7 +65,7 @@ class Program:
                 return tree if isinstance(tree, int) else None
             return in_call(tree, self.sizes)
 
-        def told(value: SSAValue) -> Sequence[int]:
+        def shape_of(value: SSAValue) -> Sequence[int]:
             static = shape(value)
             if DYNAMIC_INDEX not in static:
                 return static
@@ -74,7 +74,7 @@ class Program:
                 assumed.add(value)
             return [ASSUMED if n is None else n for n in found]
 
-        return told, assumed
+        return shape_of, assumed
 
 
 def _is_given(value: SSAValue) -> bool:

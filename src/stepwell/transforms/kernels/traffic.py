@@ -71,9 +71,9 @@ class ReportTraffic(Pass):
             if isinstance(function, func.FuncOp) and function.body.blocks:
                 for each in function.walk():
                     if isinstance(each, kernel.LaunchOp | memref.CopyOp):
-                        self._tell(each)
+                        self._report(each)
 
-    def _tell(self, op: kernel.LaunchOp | memref.CopyOp) -> None:
+    def _report(self, op: kernel.LaunchOp | memref.CopyOp) -> None:
         if isinstance(op, kernel.LaunchOp) and op.results:
             fail(op, "report-traffic wants buffers", "run bufferize first")
         found = traffic(op, self.cache)
@@ -103,12 +103,12 @@ def traffic(
     if isinstance(op, memref.CopyOp):
         return Traffic(2 * prod(shapes[0]) * _bytes(op.source.type), 0)
     found = _Kernel(kernel_of(op), shapes, cache)
-    wholes = _wholes(op)
+    wholes = _roots(op)
     sizes = {v: shape_of(v) if shape_of else _static(v.type) for v in wholes}
-    return found.traffic(_only_its_own(op), wholes, sizes)
+    return found.traffic(_private_outputs(op), wholes, sizes)
 
 
-def _wholes(launch: kernel.LaunchOp) -> list[SSAValue]:
+def _roots(launch: kernel.LaunchOp) -> list[SSAValue]:
     """Return for each operand the buffer that it is a view of."""
     found: list[SSAValue] = []
     for value in launch.operands:
@@ -118,7 +118,7 @@ def _wholes(launch: kernel.LaunchOp) -> list[SSAValue]:
     return found
 
 
-def _only_its_own(launch: kernel.LaunchOp) -> set[int]:
+def _private_outputs(launch: kernel.LaunchOp) -> set[int]:
     """Return the destinations, by operand number, that no other op uses."""
     first = len(launch.inputs)
     return {
@@ -248,7 +248,9 @@ class _Kernel:
                 bytes = prod(self._shape(value)) * _bytes(value.type)
                 moved.setdefault((value, writes), []).append(bytes)
                 whole[value, writes] = max(whole.get((value, writes), 0), bytes)
-        total = sum(max(each) if together else sum(each) for each in self._wanted(moved, together))
+        total = sum(
+            max(each) if together else sum(each) for each in self._reads_and_writes(moved, together)
+        )
         numbers = {a: n for n, a in enumerate(self.arguments)}
         written = {value for value, writes in whole if writes}
         least = sum(
@@ -257,11 +259,11 @@ class _Kernel:
             if numbers[value] not in own and (writes or value not in written)
         )
         read = {v: n for (v, writes), n in whole.items() if not writes}
-        twice = self._twice(read, wholes, sizes)
+        twice = self._overlapping_bytes(read, wholes, sizes)
         least -= twice
         return Traffic(max(total - twice, least), least)
 
-    def _twice(
+    def _overlapping_bytes(
         self,
         read: Mapping[SSAValue, int],
         wholes: Sequence[SSAValue],
@@ -278,7 +280,7 @@ class _Kernel:
             if all(n >= 0 for n in sizes[whole])
         )
 
-    def _wanted(
+    def _reads_and_writes(
         self, moved: dict[tuple[SSAValue, bool], list[int]], together: bool
     ) -> Iterator[list[int]]:
         """Yield the reads or writes of each buffer, but not reads of fresh results."""

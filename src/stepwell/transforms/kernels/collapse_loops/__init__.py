@@ -97,7 +97,7 @@ class _Rewriting:
         results = [v.type for v in returned.operands]
         kind = FunctionType.from_lists([a.type for a in block.args], results)
         self.function.properties["function_type"] = kind
-        self.function.attributes["kernel.shared"] = choices.spelled(self.merging.left)
+        self.function.attributes["kernel.shared"] = choices.spelled(self.merging.shared_left)
         return [view for launch in launches for view in _relaunch(launch, axes, kept)]
 
     def _retype(self, block: Block) -> None:
@@ -109,7 +109,7 @@ class _Rewriting:
 
     def _merge_loops(self, op: linalg.GenericOp) -> None:
         """Remove each loop that is merged into another from maps and body."""
-        gone, order = self.merging.gone(op), self.merging.order(op)
+        gone, order = self.merging.merged_away(op), self.merging.order(op)
         loops = range(len(op.iterator_types))
         if order == [*loops]:
             return

@@ -20,19 +20,21 @@ def follows(value: SSAValue, result: OpResult | None, axis: int) -> bool:
 
     result : the launch's result, where the operand is a destination
     """
-    return _is_read_so(value, axis) and (result is None or _is_kept_so(result, axis))
+    return _is_contiguous_source(value, axis) and (
+        result is None or _is_contiguous_where_inserted(result, axis)
+    )
 
 
-def _is_read_so(value: SSAValue, axis: int) -> bool:
+def _is_contiguous_source(value: SSAValue, axis: int) -> bool:
     """Whether the tensor that ``value`` is a view of has both axes contiguous."""
     match value.owner:
         case tensor.ExtractSliceOp() as op:
             place = _place(op, shape(op.result), shape(op.source), axis)
-            return place is not None and _is_read_so(op.source, place)
+            return place is not None and _is_contiguous_source(op.source, place)
         case tensor.ExpandShapeOp() | tensor.CollapseShapeOp() as op:
             return _is_whole(op.operands[0])
         case _:
-            return _is_kept_so(value, axis)
+            return _is_contiguous_where_inserted(value, axis)
 
 
 def _is_whole(value: SSAValue) -> bool:
@@ -47,13 +49,13 @@ def _is_whole(value: SSAValue) -> bool:
             return not any(isinstance(op, parts) for op in _readers(value))
 
 
-def _is_kept_so(value: SSAValue, axis: int) -> bool:
+def _is_contiguous_where_inserted(value: SSAValue, axis: int) -> bool:
     """Whether every tensor that ``value`` is inserted into has both axes contiguous."""
     for use in value.uses:
         op = use.operation
         if isinstance(op, tensor.InsertSliceOp) and use.index == 0:
             place = _place(op, shape(op.source), shape(op.dest), axis)
-            if place is None or not _is_kept_so(op.result, place):
+            if place is None or not _is_contiguous_where_inserted(op.result, place):
                 return False
         elif isinstance(op, kernel.StackOp) or (
             isinstance(op, RESHAPES) and not _is_whole(op.results[0])

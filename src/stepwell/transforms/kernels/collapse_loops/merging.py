@@ -49,11 +49,11 @@ class Merging:
     """For each such first tensor, the axes that are merged with the next."""
 
     @property
-    def left(self) -> int:
+    def shared_left(self) -> int:
         """The number of shared loops that remain."""
         return self.shared - sum(of is None for of, *_ in self.pairs)
 
-    def gone(self, op: linalg.GenericOp) -> set[int]:
+    def merged_away(self, op: linalg.GenericOp) -> set[int]:
         """Return the loops of ``op`` that are merged into others."""
         return {b for of, _, b in self.pairs if of is None or of is op}
 
@@ -115,7 +115,7 @@ def find(function: kernel.FuncOp, launches: Sequence[kernel.LaunchOp]) -> Mergin
         return None
     shared = choices.number(function, "kernel.shared")
     ops = [op for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
-    pairs = dict.fromkeys(_wanted(ops, shared))
+    pairs = dict.fromkeys(_candidates(ops, shared))
     if not pairs:
         return None
     merging = Merging(function, shared, pairs)
@@ -123,7 +123,7 @@ def find(function: kernel.FuncOp, launches: Sequence[kernel.LaunchOp]) -> Mergin
     return merging if merging.pairs else None
 
 
-def _wanted(ops: Sequence[linalg.GenericOp], shared: int) -> Iterator[Pair]:
+def _candidates(ops: Sequence[linalg.GenericOp], shared: int) -> Iterator[Pair]:
     """Yield the pairs of loops whose merging makes an op faster.
 
     These are rows and columns of contractions, loops of sums, and rows of transposing copies.
@@ -212,7 +212,7 @@ class _Choice:
                 of, a, b = pair
                 if of is not None and of is not op:
                     continue
-                if any(_is_torn(index, a, b) for index in indices(op)) or _is_counted(op, a, b):
+                if any(_is_split(index, a, b) for index in indices(op)) or _reads_index(op, a, b):
                     del self.merging.pairs[pair]
         while not all([self._agrees(value) for value in self.accesses]):
             pass
@@ -236,8 +236,8 @@ class _Choice:
 
     def _places(self, op: linalg.GenericOp, index: Index) -> frozenset[int]:
         """Return the axes that an access merges with the next."""
-        gone = self.merging.gone(op)
-        return frozenset(axis - 1 for axis, expr in enumerate(index) if plain(expr) in gone)
+        merged_away = self.merging.merged_away(op)
+        return frozenset(axis - 1 for axis, expr in enumerate(index) if plain(expr) in merged_away)
 
     def _is_in_order(self, value: SSAValue, axis: int) -> bool:
         """Whether an axis of a tensor and the next are contiguous at every launch."""
@@ -256,7 +256,7 @@ class _Choice:
         return True
 
 
-def _is_torn(index: Index, a: int, b: int) -> bool:
+def _is_split(index: Index, a: int, b: int) -> bool:
     """Whether an operand varies with two loops otherwise than along adjacent axes."""
     if not _uses(index, a, b):
         return False
@@ -264,7 +264,7 @@ def _is_torn(index: Index, a: int, b: int) -> bool:
     return used != 2 or (a, b) not in _neighbours(index, lambda k: k in (a, b))
 
 
-def _is_counted(op: linalg.GenericOp, a: int, b: int) -> bool:
+def _reads_index(op: linalg.GenericOp, a: int, b: int) -> bool:
     """Whether the body reads the index of one of two loops."""
     return any(
         isinstance(inner, linalg.IndexOp) and inner.dim.value.data in (a, b)

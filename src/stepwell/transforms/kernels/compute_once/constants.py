@@ -21,7 +21,7 @@ from stepwell.analysis.constness import RESOURCE, attributes_of, constants_of
 from stepwell.dialects import kernel
 from stepwell.dialects.types import dtype
 
-MADE = "kernel.computed_constant"
+COMPUTED_CONSTANT = "kernel.computed_constant"
 MAX_FREE_BYTES = 1 << 20
 """Bytes of a result that is always kept, however small its operands are."""
 MAX_GROWTH = 2
@@ -31,15 +31,15 @@ MAX_GROWTH = 2
 def split_off(function: func.FuncOp) -> None:
     """Move the computations of ``function`` on weights alone to a new function."""
     constants = constants_of(function)
-    made = _worth(function, constants)
-    needed = _needed(function, made)
+    made = _worth_keeping(function, constants)
+    needed = _used_outside(function, made)
     if not needed:
         return
     block = function.parent_block()
     assert block is not None
-    block.insert_op_after(_maker(function, needed), function)
-    names = _take(function, needed)
-    _say(function, names)
+    block.insert_op_after(_constants_function(function, needed), function)
+    names = _take_as_arguments(function, needed)
+    _write_signature(function, names)
 
 
 def _bytes(value: SSAValue) -> int:
@@ -49,7 +49,7 @@ def _bytes(value: SSAValue) -> int:
     return prod(kind.get_shape()) * dtype(kind.element_type).bytes
 
 
-def _worth(function: func.FuncOp, constants: set[SSAValue]) -> set[SSAValue]:
+def _worth_keeping(function: func.FuncOp, constants: set[SSAValue]) -> set[SSAValue]:
     """Return the results of launches on constants that are worth keeping.
 
     A result without inputs is mostly a fill for others to write into: kept, it would be copied.
@@ -72,7 +72,7 @@ def _worth(function: func.FuncOp, constants: set[SSAValue]) -> set[SSAValue]:
     return found
 
 
-def _needed(function: func.FuncOp, made: set[SSAValue]) -> list[SSAValue]:
+def _used_outside(function: func.FuncOp, made: set[SSAValue]) -> list[SSAValue]:
     """Return the values of ``made`` that code outside of the new function uses, in order."""
     block = function.body.block
     needed: dict[SSAValue, None] = {}
@@ -99,7 +99,7 @@ def _slice(needed: list[SSAValue]) -> set[Operation]:
     return found
 
 
-def _maker(function: func.FuncOp, needed: list[SSAValue]) -> func.FuncOp:
+def _constants_function(function: func.FuncOp, needed: list[SSAValue]) -> func.FuncOp:
     """Return a function that computes ``needed`` from weights."""
     ops = _slice(needed)
     used = {v for op in ops for v in op.operands}
@@ -126,7 +126,7 @@ def _maker(function: func.FuncOp, needed: list[SSAValue]) -> func.FuncOp:
     return maker
 
 
-def _take(function: func.FuncOp, needed: list[SSAValue]) -> list[dict[str, Attribute]]:
+def _take_as_arguments(function: func.FuncOp, needed: list[SSAValue]) -> list[dict[str, Attribute]]:
     """Make ``needed`` arguments, erase dead code; return the attributes of all arguments."""
     block = function.body.block
     attributes = [dict(attributes_of(function, k)) for k in range(len(block.args))]
@@ -135,7 +135,7 @@ def _take(function: func.FuncOp, needed: list[SSAValue]) -> list[dict[str, Attri
         new = block.insert_arg(value.type, len(block.args))
         new.name_hint = value.name_hint or "constant"
         name = _fresh(new.name_hint or "constant", taken)
-        attributes.append({RESOURCE: StringAttr(name), MADE: IntegerAttr(number, i64)})
+        attributes.append({RESOURCE: StringAttr(name), COMPUTED_CONSTANT: IntegerAttr(number, i64)})
         value.replace_all_uses_with(new)
     for op in reversed(list(block.ops)):
         unused = op.results and all(r.first_use is None for r in op.results)
@@ -160,7 +160,7 @@ def _fresh(name: str, taken: set[str]) -> str:
     return found
 
 
-def _say(function: func.FuncOp, attributes: list[dict[str, Attribute]]) -> None:
+def _write_signature(function: func.FuncOp, attributes: list[dict[str, Attribute]]) -> None:
     function.properties["function_type"] = FunctionType.from_lists(
         list(function.body.block.arg_types), function.function_type.outputs.data
     )

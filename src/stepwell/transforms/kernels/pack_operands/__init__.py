@@ -35,9 +35,9 @@ from stepwell.transforms.kernels.pack_operands.kernels import (
     Operand,
     operand_of,
     packing_kernel,
-    reading,
+    read_packed,
 )
-from stepwell.transforms.kernels.pack_operands.rereading import copy_what_is_reread, loop_around
+from stepwell.transforms.kernels.pack_operands.rereading import copy_reread_arguments, loop_around
 from stepwell.transforms.kernels.same_kernels import Shared
 from stepwell.transforms.kernels.schedule.reasons import because, because_as
 from stepwell.transforms.passes import Pass
@@ -78,7 +78,7 @@ class PackOperands(Pass):
         if wanted:
             _Packing(op, wanted, self.l3 // 2).run()
         if self.l2:
-            copy_what_is_reread(op, self.l3 // 2)
+            copy_reread_arguments(op, self.l3 // 2)
 
 
 @dataclass
@@ -144,18 +144,18 @@ class _Packing:
         if new:
             block.insert_op_before(packing, function)
             because(packing, lambda: _why(operand))
-        still_read = reading(function, operand)
+        still_read = read_packed(function, operand)
         if kept is not None:
             block.insert_op_before(kept, function)
             function.set_name(f"{name}_packed")
             because_as(function, name)
         for launch in launches:
-            ready = self._ready(launch.operands[number], packing, operand)
+            ready = self._packed_once(launch.operands[number], packing, operand)
             inputs = list(launch.inputs)
             inputs[number + still_read : number + 1] = [ready]
             _relaunch(launch, function, inputs)
 
-    def _ready(self, value: SSAValue, packing: kernel.FuncOp, operand: Operand) -> SSAValue:
+    def _packed_once(self, value: SSAValue, packing: kernel.FuncOp, operand: Operand) -> SSAValue:
         """Return ``value`` packed, right after its definition."""
         if (known := self.done.get((value, packing))) is not None:
             return known

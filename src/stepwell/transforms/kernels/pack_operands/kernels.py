@@ -81,7 +81,7 @@ class Operand:
         return len(self.sums) > 1 or len(self.index) > len(self.loops)
 
     @property
-    def lies(self) -> list[int] | None:
+    def order_in_memory(self) -> list[int] | None:
         """The reduction loops in the order of their axes in memory, if they are the last axes.
 
         They can then be merged into one. None where they cannot, or nothing is gained.
@@ -95,7 +95,7 @@ class Operand:
     def groups(self) -> list[list[int]]:
         """The axes of the operand that are packed as one: those of one loop, or of a whole sum."""
         groups: list[list[int]] = []
-        sums = self.loops[self.column + 1 :] if self.lies else ()
+        sums = self.loops[self.column + 1 :] if self.order_in_memory else ()
         one = False
         for axis, expr in enumerate(self.index):
             loop = expr.position if isinstance(expr, AffineDimExpr) else -1
@@ -213,11 +213,11 @@ def _maps(operand: Operand) -> list[Index]:
     place = {loop: AffineDimExpr(k) for k, loop in enumerate(operand.loops)}
     index = tuple(place[expr.position] for expr in operand.index if isinstance(expr, AffineDimExpr))
     panels = _panels(len(operand.loops), operand.column, operand.width)
-    if (lies := operand.lies) is None:
+    if (order_in_memory := operand.order_in_memory) is None:
         return [index, panels]
     one, size = AffineDimExpr(operand.column + 1), 1
     taken: dict[int, AffineExpr] = {}
-    for loop in reversed(lies):
+    for loop in reversed(order_in_memory):
         extent = operand.extents[operand.loops.index(loop)]
         after: AffineExpr = one // size if size > 1 else one
         size *= extent
@@ -228,7 +228,7 @@ def _maps(operand: Operand) -> list[Index]:
         taken[loop] = after
     sums = (taken[loop] for loop in operand.loops[operand.column + 1 :])
     before = operand.column + 1
-    return [(*index[: -len(lies)], one), (*panels[:before], *sums, panels[-1])]
+    return [(*index[: -len(order_in_memory)], one), (*panels[:before], *sums, panels[-1])]
 
 
 def packing_kernel(operand: Operand) -> kernel.FuncOp:
@@ -244,7 +244,7 @@ def packing_kernel(operand: Operand) -> kernel.FuncOp:
         fill = linalg.FillOp([zero.result], [made], [target])
         block.add_ops([zero, fill])
         into = fill.results[0]
-    loops = operand.column + 2 if operand.lies else len(operand.loops)
+    loops = operand.column + 2 if operand.order_in_memory else len(operand.loops)
     body = Block(arg_types=[kind, kind])
     body.args[0].name_hint = operand.argument.name_hint
     body.add_op(linalg.YieldOp(body.args[0]))
@@ -277,7 +277,7 @@ def _zero(kind: Attribute) -> FloatAttr | IntegerAttr:
     return FloatAttr(0.0, kind)
 
 
-def reading(function: kernel.FuncOp, operand: Operand) -> bool:
+def read_packed(function: kernel.FuncOp, operand: Operand) -> bool:
     """Make ``function`` read ``operand`` packed; return whether it still reads it unpacked too.
 
     Then the packed operand is an additional argument, right after the other.

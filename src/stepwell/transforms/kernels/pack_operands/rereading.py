@@ -46,7 +46,7 @@ INTERLEAVED_VECTORS = 4
 VIEWS = (tensor.CollapseShapeOp, tensor.ExpandShapeOp, tensor.ExtractSliceOp)
 
 
-def copy_what_is_reread(module: ModuleOp, most: int) -> None:
+def copy_reread_arguments(module: ModuleOp, most: int) -> None:
     """Make loops read aligned copies of arguments of at most ``most`` bytes."""
     kernels = {f.sym_name.data: f for f in module.ops if isinstance(f, kernel.FuncOp)}
     shared = Shared(names=dict.fromkeys(kernels, 1))

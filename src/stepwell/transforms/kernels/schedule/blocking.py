@@ -152,7 +152,7 @@ def _chosen(
     dots = None if along else multiplied(found, first, shared, machine)
     free = isinstance(operand, BlockArgument) and operand.index in ready and not along
     free = free and dots is None  # blocks pack words themselves
-    enough = _enough(found, packed, shared, width, machine, l2, high)
+    enough = _in_place_bytes(found, packed, shared, width, machine, l2, high)
     enough = min(enough, machine.l1 // SMALL_L1_DIVISOR) if free else enough
     of_bytes = dots is not None and TOTALS[dots[0]] == "i32"
     in_words = of_bytes and high >= MIN_ROWS_OF_WORDS and bytes < machine.last_cache // 8
@@ -167,20 +167,20 @@ def _chosen(
         return None
     if dots is not None:
         return _in_words(found, first, shared, width, machine, l2, dots)
-    plain = _plain(found, first, shared, (width, size), machine, l2, along, free)
+    plain = _by_sizes(found, first, shared, (width, size), machine, l2, along, free)
     because(found.op, lambda: _why_packed(operand, bytes, enough, l2, free))
     if not free and not along:
         simple = _in_rows(found, packed, shared, plain.tile[1] * plain.width)
         near = is_near(found.op, plain.tile[0], plain.width * size, machine)
         plain = replace(plain, pack_first=simple and near, prefetch=bytes >= l2 and near)
     chosen = _widened(found, plain, packed, first, shared)
-    because(found.op, lambda: _why_so_large(plain.tile, chosen.block, size))
+    because(found.op, lambda: _why_sizes(plain.tile, chosen.block, size))
     if chosen.prefetch:
         because(found.op, lambda: FAR)
     return chosen
 
 
-def _plain(
+def _by_sizes(
     found: Loops,
     first: int,
     shared: int,
@@ -227,7 +227,7 @@ def _in_words(
     because(found.op, lambda: IN_DOTS.format(WORDS[elements[0]]))
     terms = terms_of(elements[0])
     sizes = block_of_words(found, first, shared, (tile[0], tile[1] * width), l2, machine, terms)
-    because(found.op, lambda: _why_so_large(tile, sizes, WORD_BYTES // terms))
+    because(found.op, lambda: _why_sizes(tile, sizes, WORD_BYTES // terms))
     biased = elements == ("i8", "i8") and not machine.signed_dots and not unit
     return Contraction(width, tile, sizes, pack_rows=True, dots=True, bias_to_unsigned=biased)
 
@@ -333,7 +333,7 @@ def _why_in_strips(operand: SSAValue, high: int, strip: tuple[int, int]) -> str:
     )
 
 
-def _why_so_large(tile: tuple[int, int], block: tuple[int, ...], bytes: int) -> str:
+def _why_sizes(tile: tuple[int, int], block: tuple[int, ...], bytes: int) -> str:
     """Return the explanation of the sizes of tile and block."""
     *rows, columns, deep = block
     panel, part = spell_bytes(columns * deep * bytes), spell_bytes(prod(rows) * deep * bytes)
@@ -466,7 +466,7 @@ def _packed(found: Loops, shared: int) -> int | None:
     return None if own or bits_of(element(op.inputs[k])) < 8 else k
 
 
-def _enough(
+def _in_place_bytes(
     found: Loops, packed: int, shared: int, width: int, machine: Vectors, l2: int, high: int
 ) -> int:
     """Return the bytes up to which ``high`` rows should read the operand in place.

@@ -78,9 +78,13 @@ def ranges(function: kernel.FuncOp) -> Iterator[Range]:
     ops = [read(op) for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
     sums = [loops for loops in ops if loops.contracts]
     row = shared - 2
-    if len(sums) == 1 and sums[0].extents[row] == DYNAMIC_INDEX and _is_told(sums[0], row):
+    if len(sums) == 1 and sums[0].extents[row] == DYNAMIC_INDEX and _is_argument_size(sums[0], row):
         yield from (Range(row, low, high, high) for low, high in ROW_RANGES)
-    if len(sums) == 1 and sums[0].extents[row + 1] == DYNAMIC_INDEX and _is_told(sums[0], row + 1):
+    if (
+        len(sums) == 1
+        and sums[0].extents[row + 1] == DYNAMIC_INDEX
+        and _is_argument_size(sums[0], row + 1)
+    ):
         yield Range(row + 1, 0, MAX_COLUMNS, MAX_COLUMNS)
 
 
@@ -89,7 +93,7 @@ def named(function: kernel.FuncOp, some: Range) -> str:
     return f"{function.sym_name.data} d{some.loop} from {some.low} to {some.high}"
 
 
-def _is_told(loops: Loops, loop: int) -> bool:
+def _is_argument_size(loops: Loops, loop: int) -> bool:
     """Whether an argument of the kernel has the extent of a loop as a size."""
     op = loops.op
     return isinstance(op, linalg.GenericOp) and any(
