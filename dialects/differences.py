@@ -124,7 +124,7 @@ def _same(got: Sequence[Array], want: Sequence[Array], mode: str) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9, err_msg=said)
 
 
-def _rough(
+def _central_differences(
     run: Run,
     arguments: Sequence[Array],
     tangents: Sequence[Array],
@@ -162,7 +162,7 @@ def backward_off(
     tangents = [np.asarray(random.uniform(-1, 1, np.shape(arguments[k]))) for k in wrt]
     outs = run(arguments)
     cotangents = [np.asarray(random.uniform(-1, 1, np.shape(outs[k]))) for k in of]
-    rough = _rough(run, arguments, tangents, wrt, of)
+    rough = _central_differences(run, arguments, tangents, wrt, of)
     for a, b in zip(*rough, strict=True):
         if not np.isfinite(a - b).all() or (np.abs(a - b) > AGREE * (np.abs(b) + 1e-3)).any():
             return None
@@ -184,7 +184,7 @@ def forward_off(
     """Describe how a function's forward-mode derivative deviates, like `backward_off`."""
     random = np.random.default_rng(0)
     tangents = [np.asarray(random.uniform(-1, 1, np.shape(arguments[k]))) for k in wrt]
-    rough = _rough(run, arguments, tangents, wrt, of)
+    rough = _central_differences(run, arguments, tangents, wrt, of)
     found = derivative([*arguments, *tangents])[len(run(arguments)) :]
     for a, b, got in zip(*rough, found, strict=True):
         if not np.isfinite(a - b).all() or (np.abs(a - b) > AGREE * (np.abs(b) + 1e-3)).any():
@@ -206,7 +206,7 @@ def _differences(
     """Compare tangents with differences; return the number of compared elements."""
 
     compared = 0
-    rough = _rough(derived.run, arguments, tangents, derived.wrt, derived.of)
+    rough = _central_differences(derived.run, arguments, tangents, derived.wrt, derived.of)
     pairs = zip(*rough, found, outs, strict=True)
     for number, (first, second, got, out) in enumerate(pairs):
         finite = np.isfinite(first) & np.isfinite(second) & np.isfinite(out)

@@ -27,7 +27,7 @@ def dominators(region: Region) -> tuple[dict[Block, list[Block]], list[Block]]:
             known = [b for b in before[block] if b in above]
             common = known[0]
             for other in known[1:]:
-                common = _meeting(common, other, above, number)
+                common = _common_dominator(common, other, above, number)
             if above.get(block) is not common:
                 above[block] = common
                 changed = True
@@ -61,7 +61,7 @@ def _postorder(entry: Block) -> list[Block]:
     return order
 
 
-def _meeting(
+def _common_dominator(
     one: Block, other: Block, above: dict[Block, Block], number: dict[Block, int]
 ) -> Block:
     """Return the closest common dominator."""

@@ -159,10 +159,10 @@ class Interpreter:
                 if isinstance(value, np.generic):
                     plan.constants[op.results[0]] = value
                     continue
-            plan.steps.append((op, tuple(op.operands), tuple(op.results), self._meaning(op)))
+            plan.steps.append((op, tuple(op.operands), tuple(op.results), self._rule_of(op)))
         return plan
 
-    def _meaning(self, op: Operation) -> Meaning:
+    def _rule_of(self, op: Operation) -> Meaning:
         """Return `_evaluated` for this op, with all look-ups done in advance."""
         kind = type(op)
         if (rule := evaluate.get(kind)) is not None:
@@ -198,13 +198,15 @@ class Interpreter:
             results = (results,) if isinstance(results, _ARRAYS) else results
             return tuple(_as_declared(r, v) for r, v in zip(results, op.results, strict=True))
         if (parts := readings.decomposition.get(kind)) is not None:
-            return self._by_parts(op, operands, parts)
+            return self._by_decomposition(op, operands, parts)
         if self.effects is not None and not op.results and not op.regions:
             self.effects.append((op, tuple(map(np.copy, operands))))
             return ()
         raise MissingRule(f"{op.name} has no reference rule yet; add one beside {kind.__name__}")
 
-    def _by_parts(self, op: Operation, operands: Sequence[Value], parts: Any) -> tuple[Value, ...]:
+    def _by_decomposition(
+        self, op: Operation, operands: Sequence[Value], parts: Any
+    ) -> tuple[Value, ...]:
         """Evaluate the decomposition of ``op``, built in its own block."""
         block = Block(arg_types=[v.type for v in op.operands])
         stand_in = op.clone(dict(zip(op.operands, block.args, strict=True)))

@@ -96,7 +96,7 @@ class Sizing:
         self._shapes: dict[SSAValue, Shape] = {}
         self._numbers: dict[SSAValue, Formula] = {}
         self._largest: dict[str, _Largest] = {}
-        self._given: dict[str, int] = {}
+        self._argument_elements: dict[str, int] = {}
         self._calls: list[str] = [function.sym_name.data]
         for number, argument in enumerate(function.args):
             shape: list[Formula] = []
@@ -108,14 +108,14 @@ class Sizing:
                 else:
                     shape.append(Formula.of(n))
             self._shapes[argument] = tuple(shape)
-            self._know(product(shape))
+            self._record_argument(product(shape))
 
-    def _know(self, count: Formula) -> None:
+    def _record_argument(self, count: Formula) -> None:
         """Record that an argument has ``count`` elements: memory of that size exists."""
         if len(count.terms) == 1 and count.number is None:
             ((monomial, factor),) = count.terms
             key = Formula(((monomial, 1),)).key
-            self._given[key] = max(self._given.get(key, 0), factor)
+            self._argument_elements[key] = max(self._argument_elements.get(key, 0), factor)
 
     def finished(self) -> list[Check]:
         """Return the checks; those of equal sizes come before those of too large arrays."""
@@ -167,7 +167,7 @@ class Sizing:
             self.never.append(self._check(condition, words))
             if self.hopeless is None:
                 place, text = place_of(self.source), "".join(map(self._plain, words))
-                self.hopeless = Diagnostic("error", self._speaker() + text, place)
+                self.hopeless = Diagnostic("error", self._op_prefix() + text, place)
         elif (key := repr(condition)) not in self.checks:
             self.checks[key] = self._check(condition, words)
 
@@ -195,7 +195,7 @@ class Sizing:
 
     def _check(self, condition: Tree, words: Words) -> Check:
         texts, values = [""], list[Tree]()
-        for each in (self._speaker(), *words):
+        for each in (self._op_prefix(), *words):
             if isinstance(each, str):
                 texts[-1] += each
             elif each.number is not None:
@@ -207,7 +207,7 @@ class Sizing:
         place = place_of(self.source)
         return Check(condition, tuple(texts), tuple(values), "" if place is None else str(place))
 
-    def _speaker(self) -> str:
+    def _op_prefix(self) -> str:
         return "" if isinstance(self.source, func.FuncOp) else f"{self.source.name}: "
 
     def _plain(self, word: str | Formula) -> str:
@@ -236,7 +236,7 @@ class Sizing:
             if rule is not None:
                 self._define(op, rule(op, self))
             elif (parts := readings.decomposition.get(type(op))) is not None:
-                self._define(op, self._by_parts(op, parts))
+                self._define(op, self._by_decomposition(op, parts))
             elif not op.has_trait(IsTerminator):
                 self.fail(
                     f"{op.name} has no 'extents' rule, so its sizes must be known when compiling",
@@ -264,9 +264,9 @@ class Sizing:
             if isinstance(found, Formula):
                 self._numbers[result] = self._bounded(found)
             else:
-                self._shapes[result] = self._promised(result, found)
+                self._shapes[result] = self._result_shape(result, found)
 
-    def _promised(self, result: SSAValue, shape: Shape) -> Shape:
+    def _result_shape(self, result: SSAValue, shape: Shape) -> Shape:
         """Return the sizes of a result; check its static sizes and that none is negative."""
         static = _sizes(result)
         known: list[Formula] = []
@@ -294,7 +294,9 @@ class Sizing:
 
     def _bound(self, result: SSAValue, shape: Shape, count: Formula, bytes: int) -> None:
         """Require ``count`` times ``bytes`` to be less than an address space."""
-        if all(self._is_given(monomial, factor * bytes) for monomial, factor in count.terms):
+        if all(
+            self._is_near_argument(monomial, factor * bytes) for monomial, factor in count.terms
+        ):
             return
         factor = 1
         if len(count.terms) == 1:
@@ -316,14 +318,16 @@ class Sizing:
                     bound, self._check(["<=", count.tree(), bound], words)
                 )
 
-    def _is_given(self, monomial: Monomial, bytes: int) -> bool:
+    def _is_near_argument(self, monomial: Monomial, bytes: int) -> bool:
         """Whether the term is small, non-positive or close to the size of an argument."""
         if any((atom.bounds()[0] or -1) < 0 for atom in monomial if atom.operands):
             return False
         key = Formula(((monomial, 1),)).key
-        return bytes <= (self._given.get(key, 0) * SLACK if monomial else LIMIT // SLACK)
+        return bytes <= (
+            self._argument_elements.get(key, 0) * SLACK if monomial else LIMIT // SLACK
+        )
 
-    def _by_parts(self, op: Operation, parts: Any) -> Sequence[Any]:
+    def _by_decomposition(self, op: Operation, parts: Any) -> Sequence[Any]:
         """Return the sizes that the decomposition of ``op``, built in its own block, gives."""
         block = Block(arg_types=[v.type for v in op.operands])
         for was, now in zip(op.operands, block.args, strict=True):

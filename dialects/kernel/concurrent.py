@@ -69,7 +69,7 @@ class ConcurrentOp(IRDLOperation):
         return op
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         for number, branch in enumerate(self.branches):
             printer.print_string(" and " if number else " ")
             printer.print_region(branch)

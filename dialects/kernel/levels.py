@@ -157,7 +157,7 @@ class ScheduleAttr(Data[Schedule]):
             return parse_schedule(parser)
 
     def print_parameter(self, printer: Printer) -> None:
-        """Print what `parse_parameter` reads."""
+        """Print the form that `parse_parameter` reads."""
         with printer.in_angle_brackets():
             printer.print_string(str(self.data))
 

@@ -137,7 +137,7 @@ class FuncOp(IRDLOperation):
         return op
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         print_func_op_like(
             printer,
             self.sym_name,

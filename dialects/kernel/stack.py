@@ -78,7 +78,7 @@ class StackOp(IRDLOperation):
         return op
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         printer.print_string(" ")
         printer.print_list(self.parts, printer.print_ssa_value)
         printer.print_op_attributes(self.attributes)

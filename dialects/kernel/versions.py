@@ -73,7 +73,7 @@ class VersionAttr(ParametrizedAttribute):
         return IntAttr(int(name[1:])), IntAttr(low), IntAttr(high), schedule
 
     def print_parameters(self, printer: Printer) -> None:
-        """Print what `parse_parameters` reads."""
+        """Print the form that `parse_parameters` reads."""
         with printer.in_angle_brackets():
             printer.print_string(f"{self.range}, ")
             printer.print_attribute(self.schedule)

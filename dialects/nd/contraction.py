@@ -141,7 +141,7 @@ class DotGeneralOp(ContractionOp):
         )
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         printer.print_string(" ")
         printer.print_list(self.operands, printer.print_ssa_value)
         for name, (left, right) in (("batch", self.batch), ("contract", self.contract)):
@@ -335,7 +335,7 @@ class ConvolutionOp(ContractionOp, SpelledOp):
         return op
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         plain = self.complete({}, len(shape_of(self.x)))
         printer.print_string(" ")
         printer.print_list(self.operands, printer.print_ssa_value)
@@ -429,7 +429,7 @@ def _matmul_decomposition(builder: Builder, op: MatmulOp) -> Sequence[SSAValue]:
 
 
 def _of_row(builder: Builder, op: MatmulOp) -> SSAValue | None:
-    """Return a vector times a large matrix as the product of a row; None if it is no such product.
+    """Return a vector times a large matrix as the product of a row; None for other products.
 
     The product of a row reads long contiguous parts of a few rows of the matrix at a time. A
     transposed matrix times a vector is the product of a row with the untransposed matrix.

@@ -152,7 +152,7 @@ class IfOp(RegionOp):
         return op
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         printer.print_string(" ")
         printer.print_ssa_value(self.condition)
         spelled.print_results(printer, self.result_types)
@@ -227,7 +227,7 @@ class WhileOp(RegionOp):
         return op
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         printer.print_string(" ")
         spelled.print_bindings(printer, self.test.block, self.carried)
         if self.carried:
@@ -380,7 +380,7 @@ class ScanOp(RegionOp):
         )
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         printer.print_string(" ")
         block = self.body.block
         spelled.print_bindings(printer, block, self.carried)

@@ -20,7 +20,7 @@ def parse_results(parser: Parser) -> Sequence[Attribute]:
 
 
 def print_results(printer: Printer, types: Sequence[Attribute]) -> None:
-    """Print what `parse_results` reads."""
+    """Print the form that `parse_results` reads."""
     if types:
         printer.print_string(" -> ")
         printer.print_list(types, printer.print_attribute)

@@ -68,7 +68,7 @@ class ResourceAttr(ParametrizedAttribute):
             return StringAttr(key), StringAttr(parser.parse_str_literal() if stated else "")
 
     def print_parameters(self, printer: Printer) -> None:
-        """Print what `parse_parameters` reads."""
+        """Print the form that `parse_parameters` reads."""
         with printer.in_angle_brackets():
             printer.print_string_literal(self.key.data)
             printer.print_string(", ")
@@ -123,7 +123,7 @@ class ConstantOp(NdOp):
         return cls.create(properties={"value": value}, attributes=attributes, result_types=[type])
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         print_fields(printer, self.attributes)
         printer.print_string(" ")
         printer.print_attribute(self.value)
@@ -179,7 +179,7 @@ class Creation(NdOp, ABC):
         )
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         fixed = self.operands[: len(self.FIXED)]
         if fixed:
             printer.print_string(" ")
@@ -262,7 +262,7 @@ class FullOp(Creation):
         )
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         printer.print_string(" ")
         if isinstance(self.value, FloatAttr):
             printer.print_float(self.value.value.data, self.value.type)

@@ -119,7 +119,7 @@ class InlinedOp(RegionOp, ABC):
         return op
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         printer.print_string(" ")
         spelled.print_bindings(printer, self.regions[0].block, self.inputs)
         print_fields(printer, {**self.properties, **self.attributes})

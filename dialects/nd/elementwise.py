@@ -85,7 +85,7 @@ class Elementwise(NdOp, ABC):
         return cls.create(operands=values, result_types=[result], attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         printer.print_string(" ")
         printer.print_list(self.operands, printer.print_operand)
         print_fields(printer, self.attributes)

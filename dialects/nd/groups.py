@@ -64,7 +64,7 @@ class GroupedOp(SpelledOp, ABC):
         )
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         last = len(self.operands) - len(getattr(self, self.GROUP))
         printer.print_string(" ")
         printer.print_list(self.operands[:last], printer.print_ssa_value)

@@ -328,7 +328,7 @@ class DynamicSliceOp(SpelledOp):
         )
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         printer.print_string(" ")
         printer.print_ssa_value(self.x)
         printer.print_string(", starts(")

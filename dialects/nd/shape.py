@@ -237,7 +237,7 @@ class SliceOp(SpelledOp):
         )
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         printer.print_string(" ")
         printer.print_ssa_value(self.x)
         printer.print_string(f"[{', '.join(_spell_range(*r) for r in self.ranges)}]")

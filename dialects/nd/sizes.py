@@ -51,7 +51,7 @@ class DimOp(SpelledOp):
         )
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         printer.print_string(" ")
         printer.print_ssa_value(self.x)
         print_fields(printer, {**self.properties, **self.attributes})

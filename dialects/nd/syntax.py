@@ -172,7 +172,7 @@ class SpelledOp(NdOp, ABC):
         )
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         if self.operands:
             printer.print_string(" ")
             printer.print_list(self.operands, printer.print_ssa_value)
@@ -184,7 +184,7 @@ class SpelledOp(NdOp, ABC):
 
 
 def parse_types(parser: Parser, operands: int) -> tuple[Sequence[Attribute], Sequence[Attribute]]:
-    """Parse ``T`` (all alike), ``T -> R`` (one operand) or a function type."""
+    """Parse ``T`` (all equal), ``T -> R`` (one operand) or a function type."""
     type = parser.parse_optional_type()
     if type is None:  # only for a parenthesis that opens no type, which xDSL reports itself
         parser.raise_error("type expected")
@@ -198,7 +198,7 @@ def parse_types(parser: Parser, operands: int) -> tuple[Sequence[Attribute], Seq
 def print_types(
     printer: Printer, operands: Sequence[Attribute], results: Sequence[Attribute]
 ) -> None:
-    """Print what `parse_types` reads."""
+    """Print the form that `parse_types` reads."""
     if len(results) == 1 and all(t == results[0] for t in operands):
         printer.print_attribute(results[0])
     elif len(results) == 1 and len(operands) == 1:

@@ -114,7 +114,7 @@ class TransformationOp(RegionOp, ABC):
         return types
 
     def print(self, printer: Printer) -> None:
-        """Print what `parse` reads."""
+        """Print the form that `parse` reads."""
         printer.print_string(" ")
         spelled.print_bindings(printer, self.body.block, self.inputs)
         if self.more:

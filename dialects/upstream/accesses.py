@@ -68,7 +68,7 @@ class Accesses(Sizing):
             if isinstance(each, Formula):
                 self._numbers[result] = self._bounded(each)
             elif isinstance(result.type, TensorType) and each is not None:
-                self._shapes[result] = self._promised(result, each)
+                self._shapes[result] = self._result_shape(result, each)
 
     def _not_too_large(self, result: SSAValue, shape: Shape) -> None:
         assert isinstance(result.type, TensorType)

@@ -172,7 +172,7 @@ def _dim(builder: Builder, op: tensor.DimOp) -> SSAValue | None:
         return None
     if (n := type.get_shape()[axis]) != DYNAMIC:
         return constant(builder, n, IndexType())
-    origin = _written_into(op.source)
+    origin = _original(op.source)
     if isinstance(origin.owner, tensor.EmptyOp):
         unknown = [a for a, n in enumerate(type.get_shape()) if n == DYNAMIC]
         return origin.owner.dynamic_sizes[unknown.index(axis)]
@@ -181,7 +181,7 @@ def _dim(builder: Builder, op: tensor.DimOp) -> SSAValue | None:
     )
 
 
-def _written_into(value: SSAValue) -> SSAValue:
+def _original(value: SSAValue) -> SSAValue:
     """Follow destinations to the original tensor of the same shape that ``value`` updates."""
     while isinstance(value, OpResult) and value.type == (into := _destination(value)).type:
         if into is value:

@@ -58,7 +58,7 @@ def _callback(b: Batch, op: CallbackOp) -> Sequence[SSAValue]:
 
 def each_alone(b: Batch, op: Operation) -> Sequence[SSAValue]:
     """Run ``op``, which has no regions, for the active examples one after the other."""
-    sizes = _sizes_alone(b, op)
+    sizes = _sizes_of_example(b, op)
     given = list(dict.fromkeys(v for v in reads(op) if b.has(v)))
     active = b.active()
     xs = [*(b.found[v] for v in given), *([] if active is None else [active])]
@@ -77,7 +77,7 @@ def each_alone(b: Batch, op: Operation) -> Sequence[SSAValue]:
     return list(scan.outputs)
 
 
-def _sizes_alone(b: Batch, op: Operation) -> list[SSAValue]:
+def _sizes_of_example(b: Batch, op: Operation) -> list[SSAValue]:
     """Return the unknown sizes of the results of ``op`` for one example."""
     if all(DYNAMIC not in shape_of(y) for y in op.results):
         return []

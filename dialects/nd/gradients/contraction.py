@@ -87,7 +87,7 @@ def _product(
 
 
 @dataclass(frozen=True)
-class _Cut:
+class _Crop:
     """The elements cropped from both ends of an axis, and the remaining padding."""
 
     low: int
@@ -122,10 +122,10 @@ def _of_image(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
     g, window = _placed(r, op, g, window)
     image = [shape_of(op.x)[a] for a in layout.x[2:]]
     places = [shape_of(op.y)[a] for a in layout.y[2:]]
-    cuts: list[_Cut] = []
+    cuts: list[_Crop] = []
     for k, (n, p) in enumerate(zip(image, places, strict=True)):
         if window.size[k] == DYNAMIC:
-            cuts.append(_Cut(0, 0))
+            cuts.append(_Crop(0, 0))
             continue
         reach, stride = (window.size[k] - 1) * window.rhs_dilation[k], window.strides[k]
         low, high = reach - window.low[k], reach - window.high[k]
@@ -134,14 +134,14 @@ def _of_image(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
             high = whole - low - shapes.dilated(p, stride)
         else:  # the remainder of the last step is unknown: pad for the largest
             high += stride - 1
-        cuts.append(_cut_padding(low, high, stride))
+        cuts.append(_crop_of(low, high, stride))
         if p != DYNAMIC and cuts[-1].first + cuts[-1].last >= p:
             return None
     turned = sorted(a for a, n in zip(layout.w[2:], window.size, strict=True) if n != 1)
     filters = r.of(ReverseOp(op.w, turned)) if turned else op.w
     y = r.of(
         ConvolutionOp(
-            _shortened(r, g, layout.y[2:], cuts),
+            _cropped(r, g, layout.y[2:], cuts),
             r.cast(_by_group(r, op, filters, layout.w), element(g)),
             groups=_groups(op),
             strides=window.lhs_dilation,
@@ -225,17 +225,17 @@ def _of_filters(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
         return _of_single_elements(r, op, g)
     image = [shape_of(op.x)[a] for a in layout.x[2:]]
     places = [shape_of(op.y)[a] for a in layout.y[2:]]
-    cuts: list[_Cut] = []
+    cuts: list[_Crop] = []
     for k, (n, p) in enumerate(zip(image, places, strict=True)):
         high, apart = window.high[k], window.lhs_dilation[k]
         if DYNAMIC not in (n, p, window.size[k]):
             read = (window.size[k] - 1) * window.rhs_dilation[k] + (p - 1) * window.strides[k] + 1
             high = read - window.low[k] - shapes.dilated(n, apart)
         last = max(-(high // apart), 0)
-        cuts.append(_Cut(window.low[k], high + last * apart, 0, last))
+        cuts.append(_Crop(window.low[k], high + last * apart, 0, last))
         if n != DYNAMIC and last >= n:
             return None
-    x = _shortened(r, op.x, layout.x[2:], cuts)
+    x = _cropped(r, op.x, layout.x[2:], cuts)
     y = r.of(
         ConvolutionOp(
             r.cast(x, element(g)),
@@ -252,7 +252,7 @@ def _of_filters(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue | None:
             y_layout=(layout.w[1], layout.w[0], *layout.w[2:]),
         )
     )
-    return r.cast(_first_places(r, op, y), element(op.w))
+    return r.cast(_cropped_to_window(r, op, y), element(op.w))
 
 
 def _of_single_elements(r: Reverse, op: ConvolutionOp, g: SSAValue) -> SSAValue:
@@ -310,7 +310,7 @@ def _of_single_elements_in_groups(
     return r.cast(_reshaped(r, y, shape_of(op.w)), element(op.w))
 
 
-def _first_places(r: Reverse, op: ConvolutionOp, y: SSAValue) -> SSAValue:
+def _cropped_to_window(r: Reverse, op: ConvolutionOp, y: SSAValue) -> SSAValue:
     """Crop ``y`` to the window's size: unused input at the end can make it larger."""
     window, _, layout = op.how
     limits, long = [END] * len(layout.w), list[int]()
@@ -329,13 +329,13 @@ def _first_places(r: Reverse, op: ConvolutionOp, y: SSAValue) -> SSAValue:
     return r.of(SliceOp(y, [0] * rank, limits, [1] * rank))
 
 
-def _cut_padding(low: int, high: int, apart: int) -> _Cut:
+def _crop_of(low: int, high: int, apart: int) -> _Crop:
     """Return the elements to crop, ``apart`` in distance, so that padding is not negative."""
     first, last = max(-(low // apart), 0), max(-(high // apart), 0)
-    return _Cut(low + first * apart, high + last * apart, first, last)
+    return _Crop(low + first * apart, high + last * apart, first, last)
 
 
-def _shortened(r: Reverse, x: SSAValue, axes: Sequence[int], cuts: Sequence[_Cut]) -> SSAValue:
+def _cropped(r: Reverse, x: SSAValue, axes: Sequence[int], cuts: Sequence[_Crop]) -> SSAValue:
     """Return ``x`` cropped by ``cuts``."""
     if not any(c.first or c.last for c in cuts):
         return x

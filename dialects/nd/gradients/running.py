@@ -66,7 +66,7 @@ def _product(r: Reverse, op: CumulativeProdOp, cotangents: Sequence[SSAValue | N
         total = c.add(g, s)
         return c.mul(x, total), c.mul(before, total)
 
-    r.accumulate(op.x, _walked(r, op, [op.x, before, g], step))
+    r.accumulate(op.x, _scanned(r, op, [op.x, before, g], step))
 
 
 @gradient(CumulativeMaxOp, CumulativeMinOp)
@@ -92,11 +92,11 @@ def _extreme(
         return c.of(SelectOp(lead, zero, total)), c.of(SelectOp(lead, total, zero))
 
     least = float("-inf" if greatest else "inf")
-    leads = _walked(r, op, [op.x], lead, least, backward=False)
-    r.accumulate(op.x, _walked(r, op, [leads, g], step))
+    leads = _scanned(r, op, [op.x], lead, least, backward=False)
+    r.accumulate(op.x, _scanned(r, op, [leads, g], step))
 
 
-def _walked(
+def _scanned(
     r: Reverse,
     op: CumulativeOp,
     xs: Sequence[SSAValue],
@@ -147,10 +147,10 @@ def _times_others(r: Reverse, x: SSAValue, axis: int, g: SSAValue) -> SSAValue:
     shape = shape_of(x)
     columns = _columns(shape[axis]) if axis == len(shape) - 1 and DYNAMIC not in shape else 0
     if not columns:
-        return _others_in_order(r, x, axis, g)
+        return _product_of_others(r, x, axis, g)
     rows = r.of(ReshapeOp(x, [*shape[:axis], shape[axis] // columns, columns]))
-    rest = _others_in_order(r, r.of(ReduceProdOp(rows, [axis])), axis, g)
-    return r.of(ReshapeOp(_others_in_order(r, rows, axis, rest), shape))
+    rest = _product_of_others(r, r.of(ReduceProdOp(rows, [axis])), axis, g)
+    return r.of(ReshapeOp(_product_of_others(r, rows, axis, rest), shape))
 
 
 def _columns(n: int) -> int:
@@ -164,7 +164,7 @@ def _columns(n: int) -> int:
     return min(whole, key=lambda k: abs(k - COLUMNS), default=0) if n >= MIN_CUT_ELEMENTS else 0
 
 
-def _others_in_order(r: Reverse, x: SSAValue, axis: int, g: SSAValue) -> SSAValue:
+def _product_of_others(r: Reverse, x: SSAValue, axis: int, g: SSAValue) -> SSAValue:
     """Multiply exclusive cumulative products from both ends, by a scan in each direction."""
     forward = CumulativeProdOp(x, axis, exclusive=True)
     before = r.of(forward)
@@ -174,7 +174,7 @@ def _others_in_order(r: Reverse, x: SSAValue, axis: int, g: SSAValue) -> SSAValu
     ) -> tuple[SSAValue, SSAValue]:
         return c.mul(behind, x), c.mul(c.mul(g, before), behind)
 
-    return _walked(r, forward, [x, before], step, 1)
+    return _scanned(r, forward, [x, before], step, 1)
 
 
 def places(r: Reverse, x: SSAValue, axis: int, along: SSAValue) -> list[SSAValue]:

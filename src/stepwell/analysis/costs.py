@@ -112,10 +112,10 @@ def _extents(op: linalg.GenericOp, sizes: Sizes) -> list[Count | None]:
 
 def _operations(block: Block) -> int:
     """Return the number of operations of one execution of a body."""
-    return sum(_worth(op) for op in block.ops)
+    return sum(_operations_of(op) for op in block.ops)
 
 
-def _worth(op: Operation) -> int:
+def _operations_of(op: Operation) -> int:
     if isinstance(op, math.FmaOp):
         return 2
     if isinstance(op, _FREE) or len(op.results) != 1:

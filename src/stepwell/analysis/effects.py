@@ -57,10 +57,10 @@ def is_dead(op: Operation, known: dict[Operation, bool] | None = None) -> bool:
         return True
     if not op.regions:
         return bool(op.results) and _declares_all(type(op)) and _is_local(op, op)
-    return _reads_at_most(op, known)
+    return _writes_only_own(op, known)
 
 
-def _reads_at_most(op: Operation, known: dict[Operation, bool] | None) -> bool:
+def _writes_only_own(op: Operation, known: dict[Operation, bool] | None) -> bool:
     """Whether an op, including its regions, writes only memory that it allocates itself."""
     waiting = [op]
     while waiting:
@@ -69,7 +69,7 @@ def _reads_at_most(op: Operation, known: dict[Operation, bool] | None) -> bool:
         if known is not None and known.get(each) is False:
             _record_effect(each, op, known)
             return False
-        if _as_its_regions(kind) and _declares_all(kind):
+        if _has_only_region_effects(kind) and _declares_all(kind):
             for region in each.regions:
                 for block in region.blocks:
                     waiting += block.ops
@@ -102,7 +102,7 @@ def _record_effect(op: Operation, root: Operation, known: dict[Operation, bool] 
 
 
 @cache
-def _as_its_regions(kind: type[Operation]) -> bool:
+def _has_only_region_effects(kind: type[Operation]) -> bool:
     """Whether an op of a class has exactly the effects of its regions."""
     effects = [t for t in kind.traits.traits if isinstance(t, MemoryEffect)]
     return bool(effects) and all(isinstance(t, RecursiveMemoryEffect) for t in effects)
@@ -119,7 +119,7 @@ def _touches_nothing(op: Operation, known: dict[Operation, bool] | None = None) 
                 return False
             continue
         kind = type(each)
-        nothing = _as_its_regions(kind) or is_quiet(kind) or effects_of(each) == set()
+        nothing = _has_only_region_effects(kind) or is_quiet(kind) or effects_of(each) == set()
         if not (nothing and _declares_all(kind)):
             _record_effect(each, op, known)
             return False

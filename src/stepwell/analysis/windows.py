@@ -304,11 +304,11 @@ def _combines_identity(
         bits = own.type.width.data if isinstance(own.type, IntegerType) else 64
         return int(number) % (1 << bits) == int(wanted) % (1 << bits)
     if combiner.op is arith.AddfOp and number == 0:  # -0.0 + 0.0 is 0.0
-        return copysign(1, number) < 0 or _begins_above(op, output)
+        return copysign(1, number) < 0 or _is_never_negative_zero(op, output)
     return number == wanted
 
 
-def _begins_above(op: linalg.GenericOp, output: int) -> bool:
+def _is_never_negative_zero(op: linalg.GenericOp, output: int) -> bool:
     """Whether a running sum begins with a number other than -0.0, so that it never is -0.0."""
     fill = _fill(op, op.outputs[output])
     start = fill.inputs[0].owner if fill is not None else None

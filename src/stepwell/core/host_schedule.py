@@ -10,7 +10,7 @@ its steps allocate or bind. A location is a buffer with a tree for the byte offs
     {"do": "sizes", "sizes": [tree, ...]}                 every ? of the outputs, in order
     {"do": "arena", "bytes": tree}                        how large the arena must be
     {"do": "allocate", "buffer": name, "bytes": tree}     scratch memory, until the call ends
-    {"do": "zero", "buffer": name, "bytes": tree}         so many bytes from its beginning
+    {"do": "zero", "buffer": name, "bytes": tree}         that many bytes from its beginning
     {"do": "require", "holds": tree, "number": n, "values": [tree, ...]}    else guard n ends it
     {"do": "callback", "function": name, "number": n, "inputs": [array, ...], "outputs": [...]}
     {"do": "constant", "buffer": name, "bytes": hexadecimal}    memory with these bytes

@@ -103,11 +103,11 @@ def parse_lock(given: str) -> Lock:
     for name in ("machine", "kernels"):
         if not isinstance(found.get(name), dict):
             raise ValueError(f"'{name}' must be an object")
-    kernels = {key: _tuned(key, each) for key, each in found["kernels"].items()}
+    kernels = {key: _read_tuned(key, each) for key, each in found["kernels"].items()}
     return Lock(found["machine"], kernels)
 
 
-def _tuned(key: str, found: Any) -> Tuned:
+def _read_tuned(key: str, found: Any) -> Tuned:
     """Read the tuning result of one kernel."""
     key = quoted(key, 40)
     names = [field.name for field in fields(Tuned)]

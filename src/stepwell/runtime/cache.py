@@ -175,7 +175,7 @@ def disk_cache() -> Cache:
 
 def cache_root() -> Path:
     """Return the folder of this user's cache, or a temporary folder if that one is not safe."""
-    return _trusted(_asked_root())
+    return _trusted(_default_root())
 
 
 @cache
@@ -209,7 +209,7 @@ def _temporary() -> Path:
     return folder
 
 
-def _asked_root() -> Path:
+def _default_root() -> Path:
     if asked := os.environ.get("STEPWELL_CACHE"):
         return Path(asked).expanduser().absolute()
     if base := os.environ.get("XDG_CACHE_HOME"):

@@ -32,7 +32,7 @@ def why_shared(folder: Path) -> str:
     A folder that does not exist yet is safe if the path is. OSError if the path is invalid.
     """
     last = os.path.realpath(folder)
-    for place, status in _way(folder):
+    for place, status in _path_entries(folder):
         said = _why_open(status, is_last=place == last)
         if said:
             return f"{place} {said}"
@@ -61,7 +61,7 @@ def is_own_entry(folder: Path) -> bool:
     )
 
 
-def _way(folder: Path) -> list[tuple[str, os.stat_result]]:
+def _path_entries(folder: Path) -> list[tuple[str, os.stat_result]]:
     """Return the existing folders and links on the path, from the root on."""
     at = os.path.abspath(os.sep)
     found = [(at, os.lstat(at))]

@@ -98,7 +98,7 @@ class Compiler:
         done = _run(command)
         if done.returncode == 0 and library.exists():
             return
-        kept = _keep(source)
+        kept = _keep_source(source)
         shown = "\n".join(done.stderr.strip().splitlines()[:SHOWN_LINES])
         raise ToolchainError(
             f"the C compiler {shlex.join(self.command)} failed (exit code {done.returncode})\n"
@@ -111,16 +111,16 @@ class Compiler:
 def find_compiler() -> Compiler:
     """Return the first compiler that works: $STEPWELL_CC, cc, gcc, clang, the ziglang wheel."""
     with _FINDING:  # a second thread uses the result of the first
-        return _first_that_works()
+        return _first_working()
 
 
 _FINDING = threading.Lock()
 
 
-def _first_that_works() -> Compiler:
+def _first_working() -> Compiler:
     tried: list[str] = []
     for command in _candidates():
-        if (found := _identified(command)) is not None:
+        if (found := _cached_compiler(command)) is not None:
             return found
         tried.append(shlex.join(command))
     if tried and os.environ.get("STEPWELL_CC"):
@@ -145,7 +145,7 @@ def _candidates() -> Iterator[tuple[str, ...]]:
         yield (sys.executable, "-m", "ziglang", "cc")
 
 
-def _identified(command: tuple[str, ...]) -> Compiler | None:
+def _cached_compiler(command: tuple[str, ...]) -> Compiler | None:
     """Return the compiler of ``command``, from the cache of an earlier process or by testing it."""
     path = find_command(command[0])
     if path is None:
@@ -164,12 +164,12 @@ def _identified(command: tuple[str, ...]) -> Compiler | None:
             return Compiler(command, noted["version"], optional)
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    if (found := _ask(command)) is not None:
+    if (found := _probe(command)) is not None:
         _write(notes, json.dumps(asdict(found)))
     return found
 
 
-def _ask(command: tuple[str, ...]) -> Compiler | None:
+def _probe(command: tuple[str, ...]) -> Compiler | None:
     """Test a compiler's version and flags; None if it does not work."""
     try:
         said = _run([*command, "--version"])
@@ -206,7 +206,7 @@ def _run(command: Sequence[str]) -> Any:
     )
 
 
-def _keep(source: Path) -> Path:
+def _keep_source(source: Path) -> Path:
     """Copy a source that failed to compile to a place where the user can read it."""
     kept = Path(import_module("tempfile").mkdtemp(prefix="stepwell-failed-")) / source.name
     kept.write_bytes(source.read_bytes())

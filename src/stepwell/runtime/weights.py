@@ -169,7 +169,7 @@ class Weights:
             or not MIN_KEPT_BYTES <= sum(a.nbytes for a in given) <= MAX_KEPT_BYTES
         ):
             return self._call_if_unchanged(make)
-        fingerprints = [self._print(n, a) for n, a in zip(names, given, strict=True)]
+        fingerprints = [self._fingerprint(n, a) for n, a in zip(names, given, strict=True)]
         kinds = [f"{name} {a.dtype} {a.shape}" for name, a in zip(names, given, strict=True)]
         key = digest(self.key, *kinds, *fingerprints)
         damaged = disk_cache().has(WEIGHTS, key)
@@ -195,7 +195,7 @@ class Weights:
         if self.traced_weights is not None:
             self.traced_weights.note(key)
 
-    def _print(self, name: str, array: Array) -> str:
+    def _fingerprint(self, name: str, array: Array) -> str:
         known = self.traced_weights.fingerprints.get(name, "") if self.traced_weights else ""
         if known.startswith(QUICK) or (known and extension_by_now() is None):
             return known
