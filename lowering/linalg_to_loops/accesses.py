@@ -30,7 +30,7 @@ class Memory:
     dims: dict[tuple[SSAValue, int], Index] = field(
         default_factory=dict[tuple[SSAValue, int], Index]
     )
-    passed: dict[tuple[SSAValue, int], SSAValue] = field(
+    registers: dict[tuple[SSAValue, int], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, int], SSAValue]
     )
     """The value of each passed buffer at each point of the shared loops."""
@@ -62,17 +62,17 @@ class Memory:
 
     def open(self, points: Sequence[Point]) -> None:
         """Begin an iteration of the shared loops at ``points``: allocate its scratch."""
-        self.passed.clear()
+        self.registers.clear()
         self.scratch.clear()
         self.slots, self.lanes = len(points), points[0].width
         for value, buffer in self.plan.buffers.items():
-            if value in self.plan.padding or buffer.alloc is None or buffer.passed:
+            if value in self.plan.padding or buffer.alloc is None or buffer.in_registers:
                 continue
             if _is_accessed(self.plan, value):
                 self.scratch[value] = self._make_scratch(value, buffer)
 
     def _make_scratch(self, value: SSAValue, buffer: Buffer) -> SSAValue:
-        extents = [self.dim(value, d) for d in buffer.kept]
+        extents = [self.dim(value, d) for d in buffer.scratch_dims]
         if self.slots > 1:
             extents = [Index.of(self.slots), *extents]
         if self.lanes:
@@ -86,7 +86,7 @@ class Memory:
         self, access: Access, point: Point, cache: dict[object, SSAValue], hint: str | None = None
     ) -> SSAValue:
         """Return the element, or the vector, that ``access`` reads at ``point``."""
-        if (value := self.passed.get((access.buffer, point.slot))) is not None:
+        if (value := self.registers.get((access.buffer, point.slot))) is not None:
             return value
         if not isinstance(access.buffer.type, MemRefType):
             return access.buffer  # a scalar operand has no indices
@@ -174,8 +174,8 @@ class Memory:
     def write(self, access: Access, point: Point, value: SSAValue, last: bool) -> None:
         """Write the element, or the vector, that ``access`` touches at ``point``."""
         buffer = self.plan.buffers[access.buffer]
-        if buffer.passed:
-            self.passed[access.buffer, point.slot] = value
+        if buffer.in_registers:
+            self.registers[access.buffer, point.slot] = value
             if buffer.alloc is not None or not last:
                 return
         target, at, width = self._place(access, point)
@@ -198,7 +198,7 @@ class Memory:
         if target is None:
             at = [self.writer.affine(e, point.indices) for e in exprs]
             return access.buffer, at, _lanes(exprs, point, access.buffer)
-        exprs = [access.exprs[d] for d in buffer.kept]
+        exprs = [access.exprs[d] for d in buffer.scratch_dims]
         at = [self.writer.affine(e, point.indices) for e in exprs]
         if self.slots > 1:
             at = [Index.of(point.slot), *at]

@@ -104,9 +104,9 @@ class DotPacking(Packing):
         wide = self.terms * self.width
         self.deep = self.width > 1 and lanes_at(self.source, self.depth, wide) == wide
         """Whether elements that are consecutive in the sum are contiguous."""
-        self.kept = rows and (self.deep or by_rows)
+        self.keeps_rows = rows and (self.deep or by_rows)
         """Whether the packed rows stay contiguous along the sum."""
-        if not self.kept:
+        if not self.keeps_rows:
             self.columns = -(-columns // self.width) * self.width
 
     def _run(self) -> Run | None:
@@ -119,14 +119,14 @@ class DotPacking(Packing):
     def _shape(self, depth: int) -> list[int]:
         """Return the number of words for each loop of the sum."""
         count = max(-(-depth // self.terms), 1)
-        apart = ROW_PADDING_WORDS if self.kept and not self.sums else 0
+        apart = ROW_PADDING_WORDS if self.keeps_rows and not self.sums else 0
         return [*(max(n, 1) for n in self._outer_sizes()), count + apart]
 
     def allocate(self, depth: int) -> None:
         """Allocate the scratch and set ``access`` to the innermost loop's read of it."""
         sums, loops = self._shape(depth), [*self.sums, self.depth]
         shape, loops = [*sums, self.columns], [*loops, self.column]
-        if self.kept:
+        if self.keeps_rows:
             shape, loops = [self.columns, *sums], [loops[-1], *loops[:-1]]
         op = memref.AllocaOp.get(i32, 64, shape)
         self.scratch = self.nest.writer.result(op, "packed")
@@ -159,7 +159,7 @@ class DotPacking(Packing):
         writer = self.nest.writer
         if self.deep:
             self._along_sum(inside)
-        elif self.kept:
+        elif self.keeps_rows:
             self._by_elements(inside)
         elif self.width > 1 and lanes_at(self.source, self.column, self.width) == self.width:
             if inside.number == self.columns:
@@ -228,7 +228,7 @@ class DotPacking(Packing):
         if self.biased:
             bias = writer.splat(BIAS, _lanes(word))
             word = writer.binary(arith.XOrIOp, word, bias, word.name_hint)
-        at = [column, *self.outer, n] if self.kept else [*self.outer, n, column]
+        at = [column, *self.outer, n] if self.keeps_rows else [*self.outer, n, column]
         writer.store(word, self.scratch, at)
 
     def _assembled_word(self, column: Index, n: Index, size: int, lanes: int = 0) -> SSAValue:
@@ -290,14 +290,14 @@ class DotPacking(Packing):
     def _along_sum(self, inside: Index) -> None:
         """Pack rows, or columns that are contiguous along the sum."""
         writer, width = self.nest.writer, self.width
-        step = 1 if self.kept else width
+        step = 1 if self.keeps_rows else width
 
         def columns(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             here = [writer.minimum(c + n, inside + -1) for n in range(step)]
 
             def vectors(n: Index) -> None:
                 read = [self._vector_of_words(column, n, width) for column in here]
-                if self.kept:
+                if self.keeps_rows:
                     self._store_word(read[0], n, c)
                     return
                 for q, lanes in enumerate(transpose_block(writer, read)):

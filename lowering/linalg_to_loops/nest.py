@@ -15,8 +15,8 @@ from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.epilogue import at_row, vectors_of_row
 from stepwell.lowering.linalg_to_loops.grain import grain_at_launch
+from stepwell.lowering.linalg_to_loops.op_loops import OpLoops, cover_all, spread, steps
 from stepwell.lowering.linalg_to_loops.overlap import cover
-from stepwell.lowering.linalg_to_loops.own_loops import OwnLoops, cover_all, spread, steps
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.within import shared_part
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, element_of
@@ -29,7 +29,7 @@ OPS_PER_STORE = 3
 """Operations that run in the time of one scalar store."""
 
 
-class Nest(OwnLoops):
+class Nest(OpLoops):
     """Writes the loops of one plan."""
 
     def prepare(self) -> None:

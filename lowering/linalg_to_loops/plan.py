@@ -32,10 +32,10 @@ class Buffer:
 
     alloc: memref.AllocOp | None = None
     """Its allocation, where it is scratch of this kernel."""
-    passed: bool = False
+    in_registers: bool = False
     """Whether every access is to the one element that belongs to the shared iteration."""
     last_writer: int = -1
-    kept: tuple[int, ...] = ()
+    scratch_dims: tuple[int, ...] = ()
     """The dimensions that are not indexed by shared loops alone."""
     nontemporal: bool = False
     """Whether to write it with nontemporal stores."""
@@ -102,7 +102,7 @@ class Plan:
             access.buffer
             for op in self.ops
             for access in op.outputs
-            if not self.buffers[access.buffer].passed
+            if not self.buffers[access.buffer].in_registers
         ]
         return (
             (not self.schedule.in_place or self._only_keeps())
@@ -226,11 +226,11 @@ def _class_buffer(
     first = found[0][1].exprs
     alike = all(access.exprs == first for _, access in found)
     inner = any(k >= shared for k in dims_of(first))
-    buffer.passed = alike and not inner and not whole
+    buffer.in_registers = alike and not inner and not whole
     rank = len(first)
     owner = value.owner
     if not isinstance(owner, memref.AllocOp) or whole:
-        buffer.kept = tuple(range(rank))
+        buffer.scratch_dims = tuple(range(rank))
         return
     buffer.alloc = owner
 
@@ -242,7 +242,7 @@ def _class_buffer(
             and all(a.exprs[dim] == expr for _, a in found)
         )
 
-    buffer.kept = tuple(d for d in range(rank) if not fixed(d))
+    buffer.scratch_dims = tuple(d for d in range(rank) if not fixed(d))
 
 
 def _used_by_body(op: Structured) -> list[SSAValue]:

@@ -35,7 +35,7 @@ def place_buffers(frame: Frame, scope: Scope) -> None:
         if not found or not _begins_written(frame, found[0][0], buffer):
             continue
         if frame.together:
-            if known.passed:
+            if known.in_registers:
                 passing.add(buffer)
             continue
         if known.alloc is None and len(found) == 1:

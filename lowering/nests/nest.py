@@ -79,7 +79,7 @@ class Nest(Walker):
         shared = steps_of(self.inner, scope.sizes)
 
         def each(here: Scope) -> None:
-            self.places.passed.clear()
+            self.places.registers.clear()
             self.walk(without_lanes(shared), here, (), lambda inner, _: self._each(inner))
 
         self.in_lanes(shared, scope, each)

@@ -45,7 +45,7 @@ class Places:
     """The staged copy of an input, by op and number."""
     owned: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Buffers private to lanes: each lane reads only the points that it has written."""
-    passed: dict[tuple[SSAValue, int], SSAValue] = field(
+    registers: dict[tuple[SSAValue, int], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, int], SSAValue]
     )
     """Values that one op passes to the next, by buffer and point, where one lane runs both."""
@@ -86,7 +86,7 @@ class Places:
         if not isinstance(access.buffer.type, MemRefType):
             return access.buffer
         raw, safe = points
-        if (found := self.passed.get((access.buffer, raw.slot))) is not None:
+        if (found := self.registers.get((access.buffer, raw.slot))) is not None:
             return found
         if access.buffer in self.owned:
             return self.writer.load(
@@ -110,7 +110,7 @@ class Places:
     def keep(self, access: Access, scope: Scope, point: Point, value: SSAValue) -> bool:
         """Keep a result in registers of the lane if later ops read it there; return whether so."""
         if access.buffer in self.passing:
-            self.passed[access.buffer, point.slot] = value
+            self.registers[access.buffer, point.slot] = value
         elif access.buffer in self.owned:
             value = self.writer.broadcast(value, point.width)
             self.writer.store(value, self.owned[access.buffer], self._own(scope, point))

@@ -133,7 +133,7 @@ def test_measured_and_chosen_by_name(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_reasons_are_by_kernel() -> None:
-    with reasons.reasons_given() as found:
+    with reasons.explanations() as found:
         Lowering.of(Source(product(64, 80, 96), "m", "main", Machine())).to("kernels")
     assert list(found) == ["main_matmul"]
 
@@ -145,7 +145,7 @@ def test_reasons_are_put_into_words_only_for_a_listener() -> None:
     descent = Lowering.of(Source(product(4, 4, 4), "m", "main", Machine()))
     descent.to("kernels")
     (first, *_) = descent.module.ops
-    reasons.because(first, say)
+    reasons.explain_choice(first, say)
 
 
 def test_versions_by_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,7 +32,7 @@ from stepwell.driver.lowering import Lowering, Source
 from stepwell.runtime import measuring
 from stepwell.runtime.profiling import spans, spell_seconds
 from stepwell.tools.inputs import fail, inputs_of, module_of, program_of, source_of
-from stepwell.transforms.kernels.schedule.reasons import Reasons, reasons_given, spell_bytes
+from stepwell.transforms.kernels.schedule.reasons import Reasons, explanations, spell_bytes
 from stepwell.transforms.kernels.versions import version
 
 UNCOUNTED = Cost(None, None, 32)
@@ -94,7 +94,7 @@ def explain_command(options: argparse.Namespace) -> int:
 
 def _scheduled(source: Source) -> tuple[Lowering, Reasons]:
     lowering = Lowering.of(source)
-    with reasons_given() as reasons:
+    with explanations() as reasons:
         lowering.to("kernels")
     return lowering, reasons
 

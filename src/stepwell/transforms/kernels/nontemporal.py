@@ -27,7 +27,7 @@ from stepwell.analysis.costs import operations
 from stepwell.dialects import kernel
 from stepwell.dialects.types import dtype
 from stepwell.transforms.kernels.kernel_signature import launches_of
-from stepwell.transforms.kernels.schedule.reasons import because, spell_bytes
+from stepwell.transforms.kernels.schedule.reasons import explain_choice, spell_bytes
 from stepwell.transforms.passes import Pass, remark
 
 MIN_PART = 16
@@ -86,7 +86,7 @@ class NontemporalStores(Pass):
             f"{spell_bytes(sum(sizes[k] for k in chosen))} are written past the caches: a launch "
             f"touches {spell_bytes(touched)}, more than the {spell_bytes(self.l3)} of the last one"
         )
-        because(function, lambda: why)
+        explain_choice(function, lambda: why)
         remark(function, f"@{function.sym_name.data}: {why}")
 
 

@@ -39,7 +39,7 @@ from stepwell.transforms.kernels.pack_operands.kernels import (
 )
 from stepwell.transforms.kernels.pack_operands.rereading import copy_reread_arguments, loop_around
 from stepwell.transforms.kernels.same_kernels import Shared
-from stepwell.transforms.kernels.schedule.reasons import because, because_as
+from stepwell.transforms.kernels.schedule.reasons import copy_explanation, explain_choice
 from stepwell.transforms.passes import Pass
 
 MIN_BLOCKS = 3
@@ -143,12 +143,12 @@ class _Packing:
         packing, new = self.shared.add(packing_kernel(operand), f"{_entry(launches[0])}_pack")
         if new:
             block.insert_op_before(packing, function)
-            because(packing, lambda: _why(operand))
+            explain_choice(packing, lambda: _why(operand))
         still_read = read_packed(function, operand)
         if kept is not None:
             block.insert_op_before(kept, function)
             function.set_name(f"{name}_packed")
-            because_as(function, name)
+            copy_explanation(function, name)
         for launch in launches:
             ready = self._packed_once(launch.operands[number], packing, operand)
             inputs = list(launch.inputs)

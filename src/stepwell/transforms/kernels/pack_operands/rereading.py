@@ -34,7 +34,7 @@ from stepwell.dialects.kernel import choices
 from stepwell.dialects.types import dtype, locate
 from stepwell.transforms.kernels.pack_operands.kernels import ELEMENTS_PER_THREAD
 from stepwell.transforms.kernels.same_kernels import Shared
-from stepwell.transforms.kernels.schedule.reasons import because, spell_bytes
+from stepwell.transforms.kernels.schedule.reasons import explain_choice, spell_bytes
 from stepwell.transforms.kernels.schedule.threads import parallel_steps
 
 MIN_ITERATIONS = 16
@@ -144,7 +144,7 @@ def _copied(
         block = function.parent_block()
         assert block is not None
         block.insert_op_before(copying, function)
-        because(copying, lambda: _why(value))
+        explain_choice(copying, lambda: _why(value))
     empty = tensor.EmptyOp([], kind)
     launch = kernel.LaunchOp(copying.sym_name.data, [value], [empty.tensor])
     for op in (empty, launch):

@@ -38,7 +38,7 @@ from stepwell.transforms.kernels.schedule.blocking import Contraction, choose, w
 from stepwell.transforms.kernels.schedule.groups import Device, write_groups
 from stepwell.transforms.kernels.schedule.locked import write_all_tuned
 from stepwell.transforms.kernels.schedule.panels import panel_columns_of, vectorise_panels
-from stepwell.transforms.kernels.schedule.reasons import because
+from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.run_in_parallel import is_scattered, run_in_parallel
 from stepwell.transforms.kernels.schedule.scalar import share_tasks
 from stepwell.transforms.kernels.schedule.searching import improve, stay_alone
@@ -173,13 +173,13 @@ def _is_by_hand(function: kernel.FuncOp) -> bool:
             function, "schedules are written on kernels of tensors", "run schedule before bufferize"
         )
     if levels.has_groups:  # `lowering.nests` checks these
-        because(function, lambda: "groups as written by hand")
+        explain_choice(function, lambda: "groups as written by hand")
         return True
     try:
         check_levels(function, levels)
     except VerifyException as error:
         fail(function, str(error), "`stepwell explain` shows the levels of any kernel")
-    because(function, lambda: "as written by hand")
+    explain_choice(function, lambda: "as written by hand")
     return True
 
 
@@ -267,7 +267,7 @@ def _blocks(
 
 def _write_transpose(function: kernel.FuncOp, loops: Loops, nesting: Nesting, width: int) -> None:
     """Transpose through registers, in blocks of as many rows as a vector has lanes."""
-    because(
+    explain_choice(
         function,
         lambda: f"a copy across rows, in squares of {width} by {width} turned over in registers",
     )
@@ -313,7 +313,7 @@ def _vectorise_band(
     if shared:
         rows = ops[0].extents[shared - 1]
         nesting.band = band = BAND_ROWS if rows == DYNAMIC_INDEX else max(min(BAND_ROWS, rows), 1)
-        because(
+        explain_choice(
             function,
             lambda: f"bands of {band} rows: what one contraction leaves for another is scratch",
         )
@@ -354,11 +354,13 @@ def _vectorise_shared(
     if contraction and tiled:
         width = lanes_of_columns(contraction, axis, width, machine)
     if width == 1:
-        because(function, lambda: f"no vectors: loop {axis} is too short for the elements' size")
+        explain_choice(
+            function, lambda: f"no vectors: loop {axis} is too short for the elements' size"
+        )
         return
     apart = not (contraction or (window and tiled))
     many = _many(ops, axis, width, machine, l2) if apart else 1
-    because(
+    explain_choice(
         function,
         lambda: (
             f"vectors of {width}, {many} at once, along loop {axis}, which all ops share: "
@@ -426,7 +428,7 @@ def _tile(
     registers = machine.registers // max(len(contraction.op.outputs), 1)
     rows, vectors = register_tile(high, wide, deep, width, registers, machine.in_flight)
     if rows * vectors > 1:
-        because(
+        explain_choice(
             function,
             lambda: (
                 f"{rows} rows by {vectors} vectors of the result stay in registers while "

@@ -14,7 +14,7 @@ from xdsl.dialects.linalg import ops as linalg
 from stepwell.analysis.levels import Lanes, Nesting
 from stepwell.analysis.structured import is_not_fused
 from stepwell.dialects import kernel
-from stepwell.transforms.kernels.schedule.reasons import because
+from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import (
     Loops,
     Vectors,
@@ -71,7 +71,9 @@ def _run_rows_abreast(function: kernel.FuncOp, ops: Sequence[Loops], nesting: Ne
     band = ROWS_AT_ONCE if rows == DYNAMIC_INDEX else min(ROWS_AT_ONCE, rows)
     if band > 1:
         nesting.band = band
-        because(function, lambda: f"{band} rows at a time, for steps along one wait for each other")
+        explain_choice(
+            function, lambda: f"{band} rows at a time, for steps along one wait for each other"
+        )
 
 
 def vectorise_apart(
@@ -97,10 +99,12 @@ def _vectorise_own(loops: Loops, shared: int, machine: Vectors) -> None:
     )  # these never run in place
     name = next((r.name_hint for r in loops.op.results if r.name_hint), loops.op.name)
     if axis is None or (width := lanes([loops], axis, machine, overlap=whole)) == 1:
-        because(loops.op, lambda: f"{name}: no vectors, along no loop do neighbours lie together")
+        explain_choice(
+            loops.op, lambda: f"{name}: no vectors, along no loop do neighbours lie together"
+        )
         return
     many = at_once(loops, axis, width)
-    because(
+    explain_choice(
         loops.op,
         lambda: f"{name}: vectors of {width}, {many} at once, along its own loop {axis}",
     )
@@ -128,7 +132,7 @@ def _tile_own(
     columns = min(max((machine.registers - 8) // rows, 1), 4, wide)
     if rows * columns == 1 or columns < 2:
         return
-    because(
+    explain_choice(
         function,
         lambda: f"{rows} rows by {columns} columns of the result are summed at once",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from stepwell.transforms.kernels.schedule.reasons import because
+from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import Vectors
 
 LAST_CACHE_PART = 3, 4
@@ -41,7 +41,9 @@ def is_near(op: Operation, rows: int, bytes: int, machine: Vectors) -> bool:
     if taken <= machine.far_bytes:
         return True
     said = f"{machine.far_bytes} bytes come in a cycle where a tile takes {taken:.0f}"
-    because(op, lambda: f"nothing is packed while a tile computes, nor asked for before: {said}")
+    explain_choice(
+        op, lambda: f"nothing is packed while a tile computes, nor asked for before: {said}"
+    )
     return False
 
 
@@ -55,7 +57,7 @@ def ends_soon(op: Operation, row: int, bytes: int, l2: int) -> bool:
     """Whether an operand that exceeds the caches of a core has rows of ``row`` bytes, too short."""
     if row > MAX_SHORT_ROW_BYTES or bytes < l2 // 2:
         return False
-    because(op, lambda: SHORT_ROWS)
+    explain_choice(op, lambda: SHORT_ROWS)
     return True
 
 
@@ -63,5 +65,5 @@ def is_beyond(op: Operation, bytes: int, machine: Vectors, l2: int) -> bool:
     """Whether this many bytes come from memory, not from the last-level cache, in every call."""
     if bytes < stays(machine, l2):
         return False
-    because(op, lambda: NEXT)
+    explain_choice(op, lambda: NEXT)
     return True

@@ -15,7 +15,7 @@ from xdsl.ir.affine import AffineExpr
 
 from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
 from stepwell.analysis.structured import element, indices, linear
-from stepwell.transforms.kernels.schedule.reasons import because
+from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import (
     MIN_LANES,
     Loops,
@@ -136,7 +136,9 @@ def fastest_tile(
     if reaches * HALF_WIDTH_PEAK <= reached:
         return tile, width
     wide = found.size(shared - 1)
-    because(found.op, lambda: f"vectors of {half}: {wide} columns fill more of them, {SPLIT}")
+    explain_choice(
+        found.op, lambda: f"vectors of {half}: {wide} columns fill more of them, {SPLIT}"
+    )
     return other, half
 
 

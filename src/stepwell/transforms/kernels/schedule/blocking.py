@@ -50,7 +50,7 @@ from stepwell.transforms.kernels.schedule.dot_products import (
     fills_matrix_unit,
     multiplied,
 )
-from stepwell.transforms.kernels.schedule.reasons import because, spell_bytes
+from stepwell.transforms.kernels.schedule.reasons import explain_choice, spell_bytes
 from stepwell.transforms.kernels.schedule.vectors import (
     MIN_LANES,
     STRIDES,
@@ -123,7 +123,9 @@ def choose(
     if (
         panel > MAX_SCRATCH_BYTES and not free
     ):  # only the sum's last loop is split; all iterations of the others are packed
-        because(found.op, lambda: f"not in blocks after all: a sliver has {spell_bytes(panel)}")
+        explain_choice(
+            found.op, lambda: f"not in blocks after all: a sliver has {spell_bytes(panel)}"
+        )
         return None
     return chosen
 
@@ -135,10 +137,10 @@ def _chosen(
     found = _only_sum(ops, shared)
     if not l2 or found is None or (packed := _packed(found, shared)) is None:
         if any(each.contracts for each in ops):
-            because(ops[0].op, lambda: NO_SCRATCH if not l2 else NO_SINGLE_SUM)
+            explain_choice(ops[0].op, lambda: NO_SCRATCH if not l2 else NO_SINGLE_SUM)
         return None
     if not all(_writes_along(each, shared - 1) for each in ops):
-        because(found.op, lambda: NOT_ALONG)
+        explain_choice(found.op, lambda: NOT_ALONG)
         return None
     along = _is_along(found, packed, shared)
     width = lanes(ops, shared - 1, machine) if along else full_lanes(ops, machine)
@@ -163,20 +165,20 @@ def _chosen(
     width = width if along else _narrowed(width, wide)
     least = 1 if free else MIN_ROWS_OF_WORDS if of_bytes else MIN_ROWS
     if high < least or wide < width or bytes <= enough:
-        because(found.op, lambda: _why_in_place((high, least), wide < width, bytes, enough))
+        explain_choice(found.op, lambda: _why_in_place((high, least), wide < width, bytes, enough))
         return None
     if dots is not None:
         return _in_words(found, first, shared, width, machine, l2, dots)
     plain = _by_sizes(found, first, shared, (width, size), machine, l2, along, free)
-    because(found.op, lambda: _why_packed(operand, bytes, enough, l2, free))
+    explain_choice(found.op, lambda: _why_packed(operand, bytes, enough, l2, free))
     if not free and not along:
         simple = _in_rows(found, packed, shared, plain.tile[1] * plain.width)
         near = is_near(found.op, plain.tile[0], plain.width * size, machine)
         plain = replace(plain, pack_first=simple and near, prefetch=bytes >= l2 and near)
     chosen = _widened(found, plain, packed, first, shared)
-    because(found.op, lambda: _why_sizes(plain.tile, chosen.block, size))
+    explain_choice(found.op, lambda: _why_sizes(plain.tile, chosen.block, size))
     if chosen.prefetch:
-        because(found.op, lambda: FAR)
+        explain_choice(found.op, lambda: FAR)
     return chosen
 
 
@@ -223,11 +225,11 @@ def _in_words(
     unit = fills_matrix_unit(found, first, shared, machine, elements)
     if unit:
         tile, width = MATRIX_TILE, SIDE
-        because(found.op, lambda: IN_TILES)
-    because(found.op, lambda: IN_DOTS.format(WORDS[elements[0]]))
+        explain_choice(found.op, lambda: IN_TILES)
+    explain_choice(found.op, lambda: IN_DOTS.format(WORDS[elements[0]]))
     terms = terms_of(elements[0])
     sizes = block_of_words(found, first, shared, (tile[0], tile[1] * width), l2, machine, terms)
-    because(found.op, lambda: _why_sizes(tile, sizes, WORD_BYTES // terms))
+    explain_choice(found.op, lambda: _why_sizes(tile, sizes, WORD_BYTES // terms))
     biased = elements == ("i8", "i8") and not machine.signed_dots and not unit
     return Contraction(width, tile, sizes, pack_rows=True, dots=True, bias_to_unsigned=biased)
 
@@ -249,7 +251,7 @@ def wants_prefetch(found: Loops, shared: int, l2: int) -> bool:
             and size >= l2
             and found.size(shared) >= MIN_PREFETCH_STEPS
         ):
-            because(op, lambda: ASKED)
+            explain_choice(op, lambda: ASKED)
             return True
     return False
 
@@ -275,7 +277,7 @@ def _in_strips(
     """
     (high, width, bytes), op = sizes, found.op
     operand = op.operands[packed]
-    because(op, lambda: _why_in_strips(operand, high, strip))
+    explain_choice(op, lambda: _why_in_strips(operand, high, strip))
     row = strip[0] * bits_of(element(operand)) // 8
     asks = is_beyond(op, bytes, machine, l2) or (
         high <= MEMORY_BOUND_ROWS and ends_soon(op, row, bytes, l2)
@@ -384,7 +386,7 @@ def _widened(
     if rows > most:
         rows = most if high == DYNAMIC_INDEX else even(high, most, unit)
     block = (*chosen.block[:-3], rows, columns, deep)
-    because(op, lambda: WIDENED + (IN_FLOATS if signs else ""))
+    explain_choice(op, lambda: WIDENED + (IN_FLOATS if signs else ""))
     return replace(chosen, block=block, pack_rows=True, accumulate_in_f32=signs is not None)
 
 

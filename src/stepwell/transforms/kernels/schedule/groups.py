@@ -28,7 +28,7 @@ from stepwell.dialects.kernel.levels import (
 )
 from stepwell.dialects.kernel.sharing import SCHEDULE, WITHIN, is_border
 from stepwell.transforms.kernels.schedule.group_tiles import Device, product
-from stepwell.transforms.kernels.schedule.reasons import because
+from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import Loops, stride
 
 GROUP_LANES = 256
@@ -55,7 +55,7 @@ def write_groups(
         return False
     schedule, reason = found
     function.attributes[SCHEDULE] = kernel.ScheduleAttr(schedule)
-    because(function, lambda: reason)
+    explain_choice(function, lambda: reason)
     return True
 
 

@@ -17,7 +17,7 @@ from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import schedule_from
 from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.printing import text_of
-from stepwell.transforms.kernels.schedule.reasons import because
+from stepwell.transforms.kernels.schedule.reasons import explain_choice
 
 
 def kernel_key(function: kernel.FuncOp) -> str:
@@ -49,7 +49,7 @@ def write_all_tuned(module: ModuleOp, lock: str) -> set[kernel.FuncOp]:
         if isinstance(function, kernel.FuncOp) and (key := kernel_key(function)) in tuned:
             known.add(key)
             found = tuned[key]
-            because(function, lambda t=found: f"from the lock file, best of {t.tried} timed")
+            explain_choice(function, lambda t=found: f"from the lock file, best of {t.tried} timed")
             write_tuned(function, found)
             written.add(function)
     if left := [each.name for key, each in tuned.items() if key not in known]:

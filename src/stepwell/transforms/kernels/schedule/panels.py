@@ -10,7 +10,7 @@ from xdsl.dialects.linalg import ops as linalg
 from stepwell.analysis.levels import Lanes, Nesting
 from stepwell.analysis.structured import in_panels, indices
 from stepwell.dialects import kernel
-from stepwell.transforms.kernels.schedule.reasons import because
+from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import CHUNK, Loops, Vectors, full_lanes
 
 
@@ -36,4 +36,6 @@ def vectorise_panels(
     loops.lanes = Lanes(axis, width)
     each = prod(loops.size(k) for k in range(axis + 1, len(loops.extents))) * loops.work
     nesting.grain = -(-CHUNK // max(each * columns, 1)) * columns
-    because(function, lambda: f"an operand laid out in slivers of {columns}, in squares of {width}")
+    explain_choice(
+        function, lambda: f"an operand laid out in slivers of {columns}, in squares of {width}"
+    )

@@ -19,7 +19,7 @@ Reasons = dict[str, list[str]]
 _listener: ContextVar[Reasons | None] = ContextVar("reasons", default=None)
 
 
-def because(op: Operation, say: Callable[[], str]) -> None:
+def explain_choice(op: Operation, say: Callable[[], str]) -> None:
     """Explain a choice for the kernel that ``op`` is or is part of."""
     if (reasons := _listener.get()) is None:
         return
@@ -30,14 +30,14 @@ def because(op: Operation, say: Callable[[], str]) -> None:
         reasons.setdefault(found.sym_name.data, []).append(say())
 
 
-def because_as(function: kernel.FuncOp, name: str) -> None:
+def copy_explanation(function: kernel.FuncOp, name: str) -> None:
     """Copy the explanations of the kernel named ``name`` to another kernel."""
     if (reasons := _listener.get()) is not None and name in reasons:
         reasons.setdefault(function.sym_name.data, []).extend(reasons[name])
 
 
 @contextmanager
-def reasons_given() -> Generator[Reasons]:
+def explanations() -> Generator[Reasons]:
     """Collect the explanations that are given inside."""
     reasons: Reasons = {}
     token = _listener.set(reasons)

@@ -12,7 +12,7 @@ from stepwell.analysis.levels import Nesting
 from stepwell.analysis.structured import is_not_fused
 from stepwell.dialects import kernel
 from stepwell.transforms.kernels.schedule.pipelined_rows import pipelined_rows
-from stepwell.transforms.kernels.schedule.reasons import because
+from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.split_rows import split_sum_over_rows
 from stepwell.transforms.kernels.schedule.sums import is_full_reduction
 from stepwell.transforms.kernels.schedule.vectors import CHUNK, Loops, Vectors
@@ -37,7 +37,7 @@ def run_in_parallel(
     dynamic = any(DYNAMIC_INDEX in loops.extents for loops in ops)
     if not shared:
         if (dynamic or total >= MIN_REDUCTION_WORK) and is_full_reduction(ops):
-            because(
+            explain_choice(
                 function, lambda: f"reduced in {MIN_PARALLEL_ITERATIONS} runs, which threads share"
             )
             nesting.split = MIN_PARALLEL_ITERATIONS
@@ -47,7 +47,7 @@ def run_in_parallel(
         return
     scattered = is_scattered(ops)
     if not dynamic and total < 2 * CHUNK and not scattered:
-        because(function, lambda: f"serial: work of {total:,} is not worth a second thread")
+        explain_choice(function, lambda: f"serial: work of {total:,} is not worth a second thread")
         return
     sizes = ops[0].extents[:shared]
     count, trips = 0, 1
@@ -64,9 +64,9 @@ def run_in_parallel(
     if machine.versions and not run and not scattered and _varies(ops, count):
         grain = 0
     if scattered:
-        because(function, lambda: SCATTERED)
+        explain_choice(function, lambda: SCATTERED)
         grain = min(grain, max(trips // MIN_BORDER_RUNS, 1))
-    because(
+    explain_choice(
         function,
         lambda: (
             f"the first {f'{count} shared loops run' if count > 1 else 'shared loop runs'} in "
@@ -77,7 +77,7 @@ def run_in_parallel(
     nesting.grain = nesting.grain if nesting.grain > 1 else grain
     if run:
         nesting.pipeline_rows = run
-        because(
+        explain_choice(
             function,
             lambda: f"in runs of {run} rows the first loop of the next runs along with the second",
         )

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, TensorType
 from stepwell.analysis.levels import Nesting, write_nesting
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.choices import INDEPENDENT
-from stepwell.transforms.kernels.schedule.reasons import because
+from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import CHUNK
 
 WORK_PER_ELEMENT = 16
@@ -24,10 +24,10 @@ def share_tasks(function: kernel.FuncOp) -> None:
             continue
         elements = sum(_elements(r.type) for r in op.results)
         if elements * WORK_PER_ELEMENT < 2 * CHUNK or _runs_once(op):
-            because(function, lambda: "serial: the tasks are not worth a second thread")
+            explain_choice(function, lambda: "serial: the tasks are not worth a second thread")
             continue
         write_nesting(function, Nesting(tasks=True))
-        because(
+        explain_choice(
             function, lambda: "its tasks have nothing to do with each other: threads share them"
         )
 

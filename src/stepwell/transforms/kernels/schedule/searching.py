@@ -25,7 +25,7 @@ from stepwell.analysis.structured import shape
 from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.transforms.kernels.schedule.locked import kernel_key
-from stepwell.transforms.kernels.schedule.reasons import because
+from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.variants import variants
 
 MODEL_ERROR = 0.1
@@ -86,7 +86,7 @@ def stay_alone(function: kernel.FuncOp, nesting: Nesting, work: int, described: 
     if together.seconds > (1 - MODEL_ERROR) * alone.seconds:
         share = together.seconds / alone.seconds
         said = f"serial after all: {together.threads} threads would take {share:.2f} of the time"
-        because(function, lambda: said)
+        explain_choice(function, lambda: said)
         write_nesting(function, serial)
 
 
@@ -103,7 +103,7 @@ def _better(function: kernel.FuncOp, nesting: Nesting, machine: Machine) -> Nest
     best, chosen = min(found, key=lambda pair: pair[0].seconds, default=(before, nesting))
     if best.seconds > (1 - MODEL_ERROR) * before.seconds:
         return None
-    because(
+    explain_choice(
         function,
         lambda: (
             f"the blocks are such that {best.threads} threads share them evenly: predicted to take "

@@ -13,7 +13,7 @@ from stepwell.analysis.structured import element, indices
 from stepwell.dialects import kernel
 from stepwell.transforms.kernels.schedule.beyond import ends_soon, is_beyond
 from stepwell.transforms.kernels.schedule.block_sizes import MIN_L2_BYTES
-from stepwell.transforms.kernels.schedule.reasons import because
+from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import Loops, Vectors, bits_of, sums_rows
 
 MAX_RUNS = 64
@@ -47,7 +47,7 @@ def split_sum_over_rows(
     for loops in ops:
         loops.lanes = Lanes(0, loops.lanes.width, min(loops.lanes.many, VECTORS_AT_ONCE))
     why = f"summed in {runs} runs of rows, read from end to end, for threads to share"
-    because(function, lambda: why)
+    explain_choice(function, lambda: why)
     if _wants_prefetch(ops, machine, l2):
         nesting.prefetch = True
     return True

@@ -28,7 +28,7 @@ from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
 from stepwell.transforms.passes import fail
 
 
-class OwnLoops:
+class OpLoops:
     """Writes the loops that only one op has."""
 
     def __init__(self, writer: Writer, plan: Plan) -> None:
