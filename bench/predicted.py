@@ -40,7 +40,7 @@ class Kernel:
 
     @property
     def error(self) -> float:
-        """How far off the prediction is, as a part of what was measured."""
+        """The error of the prediction, relative to the measured time."""
         return self.predicted / self.measured - 1
 
 
@@ -200,7 +200,7 @@ def functions() -> Iterator[str]:
 
 
 def about(found: Sequence[Kernel]) -> str:
-    """Say on what was measured."""
+    """Name the processor and the threads that were measured on."""
     from limits import processor
 
     from stepwell.core.machine import thread_count

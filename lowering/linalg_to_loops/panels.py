@@ -98,11 +98,11 @@ def _check(plan: Plan, copy: Structured, column: int, columns: int) -> None:
     if column != shared - 1 or len(copy.reductions) <= shared or any(copy.reductions):
         fail(
             copy.op,
-            "laying out in slivers needs parallel loops, the last shared one that of the slivers "
+            "packing into panels needs parallel loops, the last shared one that of the panels "
             "and one more at least",
         )
     if len(copy.inputs) != 1 or columns % copy.width or not _only_casts(copy.body):
-        fail(copy.op, "laying out in slivers needs one operand, copied in whole vectors")
+        fail(copy.op, "packing into panels needs one operand, copied in whole vectors")
 
 
 def _only_casts(body: Block | None) -> bool:

@@ -276,7 +276,7 @@ func.func @row_walks(%x: tensor<8x5xf32>) -> (tensor<8x5xf32>, tensor<8xf32>, te
 }
 
 // A contraction, work on its rows and a contraction over those rows are one kernel; what varies
-// with the columns of the first is laid out in slivers by another.
+// with the columns of the first is packed into panels by another.
 //
 // CHECK-LABEL: kernel.func @attention_copy
 //       CHECK:   affine_map<(d0, d1, d2) -> (d0, (d1 floordiv 64), d2, (d1 mod 64))>

@@ -1,7 +1,7 @@
 // RUN: %stepwell-opt %s --check -p linalg-to-loops,canonicalize,cse | filecheck %s
 
 // Rows of 32 columns are two lines, or three where they do not begin with one: tiles take turns to ask for them.
-// The next part is eight rows further on; behind the last, it is the first of the next sliver.
+// The next part is eight rows further on; behind the last, it is the first of the next panel.
 // CHECK-LABEL: kernel.func @product
 // CHECK:         %packed = memref.alloca()
 // CHECK:         arith.select

@@ -8,7 +8,7 @@
 #kn = affine_map<(d0, d1, d2) -> (d2, d1)>
 #mn = affine_map<(d0, d1, d2) -> (d0, d1)>
 
-// One row waits for memory alone: eight rows of %w at a time, along a stretch for each thread, two vectors in a tile.
+// One row waits for memory alone: eight rows of %w at a time, along a strip for each thread, two vectors in a tile.
 // What comes from memory in every call is asked for eight rows before, and so are rows of two pages at most.
 // CHECK-LABEL: kernel.func @row
 // CHECK-SAME:  #kernel.schedule<[parallel d1 by 1088, for d2 by 8 {prefetch}, for d1 by 32, for d0, for d2, unroll d1 by 16, vector d1 by 16]>

@@ -82,13 +82,13 @@ def test_what_is_packed_and_turned_has_reasons(
     weight = product(512, 768, 3072).replace("%w: tensor<768x3072xf32>", RESOURCE)
     np.savez(tmp_path / "m.npz", w=np.ones((768, 3072), np.float32))
     text = said(weight, tmp_path, capsys)
-    assert "laid out in slivers of 64, the columns of a register tile" in text
+    assert "packed into panels of 64, the columns of a register tile" in text
     turned = (
         "func.func @main(%x: tensor<256x512xf32>) -> tensor<512x256xf32> {\n"
         "  %y = nd.transpose %x {permutation = [1, 0]} : tensor<256x512xf32> -> tensor<512x256xf32>\n"
         "  func.return %y : tensor<512x256xf32>\n}\n"
     )
-    assert "turned over in registers" in said(turned, tmp_path, capsys)
+    assert "transposed in registers" in said(turned, tmp_path, capsys)
 
 
 def test_figures_are_those_of_the_block_that_is_written(

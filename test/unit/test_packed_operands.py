@@ -1,4 +1,4 @@
-"""Weights laid out in slivers: any size, layout and type gives what NumPy gives."""
+"""Weights packed into panels: any size, layout and type gives what NumPy gives."""
 
 from __future__ import annotations
 

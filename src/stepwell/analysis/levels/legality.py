@@ -170,7 +170,7 @@ class _Steps:
         high = extents(op)[shared - 2]
         self._roles(shared - 2)
         if high == DYNAMIC_INDEX or len(self.loops[list(self.ops).index(op)]) != shared + 1:
-            refuse("a stretch needs rows of known number and a sum of one loop")
+            refuse("a strip needs rows of known number and a sum of one loop")
         self._check_scratch(high * self.nesting.strip[0] * _bytes(element(op.outputs[0])))
 
     def _check_scratch(self, bytes: int) -> None:

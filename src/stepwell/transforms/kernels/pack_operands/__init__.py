@@ -217,6 +217,6 @@ def _entry(launch: Operation) -> str:
 def _why(operand: Operand) -> str:
     """Return the explanation of an operand's layout."""
     return (
-        f"laid out in slivers of {operand.width}, the columns of a register tile, in the order in "
+        f"packed into panels of {operand.width}, the columns of a register tile, in the order in "
         f"which blocks read them; in vectors of {operand.lanes}"
     )

@@ -269,7 +269,7 @@ def _write_transpose(function: kernel.FuncOp, loops: Loops, nesting: Nesting, wi
     """Transpose through registers, in blocks of as many rows as a vector has lanes."""
     explain_choice(
         function,
-        lambda: f"a copy across rows, in squares of {width} by {width} turned over in registers",
+        lambda: f"a copy across rows, in tiles of {width} by {width} transposed in registers",
     )
     loops.lanes, nesting.tile = Lanes(nesting.shared - 1, width), (width, 1)
 

@@ -124,7 +124,7 @@ def choose(
         panel > MAX_SCRATCH_BYTES and not free
     ):  # only the sum's last loop is split; all iterations of the others are packed
         explain_choice(
-            found.op, lambda: f"not in blocks after all: a sliver has {spell_bytes(panel)}"
+            found.op, lambda: f"not in blocks after all: a panel has {spell_bytes(panel)}"
         )
         return None
     return chosen
@@ -342,7 +342,7 @@ def _why_sizes(tile: tuple[int, int], block: tuple[int, ...], bytes: int) -> str
     return (
         f"{tile[0]} rows by {tile[1]} vectors in registers leave least over at the edges; a block "
         f"of {' x '.join(map(str, rows))} rows, {columns} columns and a depth of {deep} reads "
-        f"a packed sliver of {panel} and {part} of the other operand from L2"
+        f"a packed panel of {panel} and {part} of the other operand from L2"
     )
 
 

@@ -189,5 +189,5 @@ def _transposed(ops: Sequence[Loops], shared: int) -> tuple[Schedule, str] | Non
         lanes = (Level(LANE, row, each), Level(LANE, last), Level(UNROLL, row))
         return Schedule(
             (*groups, *lanes)
-        ), f"squares of {TRANSPOSED_SIDE}, transposed in local memory"
+        ), f"tiles of {TRANSPOSED_SIDE} by {TRANSPOSED_SIDE}, transposed in local memory"
     return None

@@ -47,5 +47,5 @@ def choices_on(machine: Machine) -> Iterator[Choice]:
     yield "prefetches", near, f"and packs in the first tile: {why}"
     for rows in (MEMORY_BOUND_ROWS, MAX_SKINNY_ROWS):
         least = spell_bytes(strips_from(rows, False, vectors, l2))
-        yield f"streams {rows} rows", least, "or more of the other operand, in stretches"
+        yield f"streams {rows} rows", least, "or more of the other operand, in strips"
     yield "stays", spell_bytes(stays(vectors, l2)), "of an operand from call to call"

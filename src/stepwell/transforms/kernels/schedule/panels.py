@@ -37,5 +37,6 @@ def vectorise_panels(
     each = prod(loops.size(k) for k in range(axis + 1, len(loops.extents))) * loops.work
     nesting.grain = -(-CHUNK // max(each * columns, 1)) * columns
     explain_choice(
-        function, lambda: f"an operand laid out in slivers of {columns}, in squares of {width}"
+        function,
+        lambda: f"an operand packed into panels of {columns}, in tiles of {width} by {width}",
     )
