@@ -253,21 +253,16 @@ class HostWriter:
     def parallel_copy(self, rows: Sequence[Row], why: str) -> None:
         """Write a parallel copy in sequence; a temporary breaks each cycle.
 
+        It ends after at most two rounds a row: a round writes a row, or, where every row overwrites
+        a source, gives a temporary to a source that is overwritten. No row overwrites a temporary.
+
         why : the reason for a cycle, for the remark
         """
         left = list(rows)
         while left:
-            free = (
-                r
-                for r in left
-                if not any(self._overwrites_source(r, o) for o in left if o is not r)
-            )
-            if (row := next(free, None)) is None:
-                first = left[0]
-                aside = self.places.storage(first.value)
-                aside.beside = self.source
-                self.copy_from(self.memory(*first.source), first.value, self.memory(aside), why)
-                left[0] = first._replace(source=(aside, ()), why="")
+            over = {r: next((o for o in left if self._overwrites_source(r, o)), None) for r in left}
+            if (row := next((r for r, other in over.items() if other is None), None)) is None:
+                self._break_cycle(left, over, why)
                 continue
             left.remove(row)
             if row.why or row.source[0].members:
@@ -277,8 +272,23 @@ class HostWriter:
             else:
                 self.put_copy(self.memory(*row.source), self.memory(*row.target))
 
+    def _break_cycle(self, left: list[Row], over: Mapping[Row, Row | None], why: str) -> None:
+        """Copy a source of a cycle of rows, each of which overwrites the next, to a temporary."""
+        row, passed = left[0], set[Row]()
+        while row not in passed:  # at most once around all rows
+            passed.add(row)
+            other = over[row]
+            assert other is not None
+            row = other
+        aside = self.places.storage(row.value)
+        aside.beside = self.source
+        self.copy_from(self.memory(*row.source), row.value, self.memory(aside), why)
+        left[left.index(row)] = row._replace(source=(aside, ()), why="")
+
     def _overwrites_source(self, row: Row, other: Row) -> bool:
         """Whether a copy overwrites the source of another."""
+        if row is other:
+            return False
         (target, steps), (source, path) = row.target, other.source
         may_alias = self.analysis.interference.may_alias
         if not {target, *may_alias(target)} & {source, *may_alias(source)}:
