@@ -44,6 +44,8 @@ from stepwell.dialects.readings import extents
 from stepwell.dialects.sizing import Shape, Sizing, named
 
 ZERO, ONE = Formula(), Formula.of(1)
+LONGEST_UNKNOWN = (1 << 31) - 1
+"""The greatest size of an unknown axis of argmax: indices along it are compared in 32 bits."""
 
 
 @extents(Elementwise)
@@ -231,6 +233,9 @@ def _arg_reduce(op: ArgReduceOp, s: Sizing) -> Sequence[Shape]:
     rest = tuple(n for a, n in enumerate(x) if a != along)
     words = f"axis {along} of {named(op.x)} has nothing to choose from, but "
     _require_element(s, x[along], rest, words)
+    if shape_of(op.x)[along] == DYNAMIC:  # arg_reduce_c3
+        words = f"axis {along} of {named(op.x)} is too long for an index of 32 bits, with size "
+        s.at_least(Formula.of(LONGEST_UNKNOWN), x[along], (words, x[along]))
     return [rest]
 
 

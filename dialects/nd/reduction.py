@@ -232,6 +232,7 @@ class ArgmaxOp(ArgReduceOp):
 
     * (C1) axis is an axis of x, of size 1 or more; the result is 0 if an unknown size is 0.
     * (C2) The result is i32 or i64.
+    * (C3) An unknown size along axis is at most 2147483647.
     """
 
     name = "nd.argmax"

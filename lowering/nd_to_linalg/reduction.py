@@ -188,11 +188,14 @@ def _arg_reduce_contiguous(lowering: Lowering, op: ArgReduceOp, x: SSAValue) -> 
 def _index_type(place: Any, kind: DType, last: Size) -> Any:
     """Return the type in which indices are compared: as wide as the elements, if that suffices.
 
-    Then as many indices as elements fit in a vector.
+    Then as many indices as elements fit in a vector. An unknown `last` fits in 32 bits, as the
+    check of the sizes of a call says.
     """
     bits = max(8 * kind.bytes, 16)
-    if not isinstance(last, int) or bits >= 8 * dtype(place).bytes:
+    if bits >= 8 * dtype(place).bytes:
         return place
+    if not isinstance(last, int):
+        return IntegerType(32) if bits <= 32 else place
     return next((IntegerType(n) for n in (16, 32) if n >= bits and last < (1 << n - 1) - 1), place)
 
 

@@ -37,3 +37,14 @@ func.func @never(%x: tensor<?xf32>) -> tensor<?xf32> {
   %y = nd.add %c, %x : tensor<?xf32>
   func.return %y : tensor<?xf32>
 }
+
+// -----
+
+// Indices along an axis of unknown size are compared in 32 bits.
+
+// CHECK: func.func @long
+// CHECK-SAME: attributes {nd.checks = [{{.*}}, {holds = [">=", 2147483647 : i64, "d0"], words = ["nd.argmax: axis 1 of %x is too long for an index of 32 bits, with size ", " (x.shape[1])"], values = ["d0"]
+func.func @long(%x: tensor<3x?xf32>) -> tensor<3xi64> {
+  %y = nd.argmax %x {axis = 1} : tensor<3x?xf32> -> tensor<3xi64>
+  func.return %y : tensor<3xi64>
+}
