@@ -233,7 +233,7 @@ def _arg_reduce(op: ArgReduceOp, s: Sizing) -> Sequence[Shape]:
     rest = tuple(n for a, n in enumerate(x) if a != along)
     words = f"axis {along} of {named(op.x)} has nothing to choose from, but "
     _require_element(s, x[along], rest, words)
-    if shape_of(op.x)[along] == DYNAMIC:  # arg_reduce_c3
+    if shape_of(op.x)[along] == DYNAMIC:
         words = f"axis {along} of {named(op.x)} is too long for an index of 32 bits, with size "
         s.at_least(Formula.of(LONGEST_UNKNOWN), x[along], (words, x[along]))
     return [rest]

@@ -230,9 +230,9 @@ class ArgReduceOp(SpelledOp, ABC):
 class ArgmaxOp(ArgReduceOp):
     """y[j] = the index along ``axis`` of the first largest element, or of the first NaN if any.
 
-    * (C1) axis is an axis of x, of size 1 or more; the result is 0 if an unknown size is 0.
+    * (C1) axis is an axis of x, of size 1 or more; an unknown size is at most 2147483647, and the
+      result is 0 if it is 0.
     * (C2) The result is i32 or i64.
-    * (C3) An unknown size along axis is at most 2147483647.
     """
 
     name = "nd.argmax"
