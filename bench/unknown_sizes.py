@@ -2,7 +2,7 @@
 
 `make bench-sizes` writes docs/sizes.md. Each program is compiled once with `?` for its size n, and
 once for each n; both are called in turn with the same arrays. Goals: at most 1.1 of the time from
-n = 64 on, 1.3 below.
+n = 64 on, 1.3 below, and 0.8 of onnxruntime's time, which runs a model with n symbolic.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,6 +22,7 @@ import numpy as np
 from gradients import AGAIN, ROUNDS, alternate
 from limits import processor
 from measuring import geometric_mean, spell_seconds
+from processes import Gone, Process
 
 import stepwell as sw
 import stepwell.numpy as snp
@@ -30,6 +31,11 @@ from stepwell.core.machine import thread_count
 PAGE = Path(__file__).parent.parent / "docs" / "sizes.md"
 FEW, FEW_GOAL, GOAL = 64, 1.3, 1.1
 """From how large a size on `?` may cost a tenth; below it may cost more."""
+PEER, PEER_GOAL = "onnxruntime", 0.8
+PATIENCE = 120.0
+"""Seconds that the peer may take for an answer."""
+BATCH = 4e-3
+"""Seconds of the peer's calls in a round."""
 SIZES = (1, 8, 64, 260, 1000)
 N = "n"
 Shape = tuple[int | str, ...]
@@ -164,6 +170,8 @@ class Row:
     known: float
     unknown: float
     problem: str = ""
+    peer: float = 0.0
+    """Seconds of onnxruntime; 0 where it was not measured."""
 
     @property
     def ratio(self) -> float:
@@ -176,13 +184,49 @@ class Row:
         return GOAL if self.n >= FEW else FEW_GOAL
 
 
-def measured(program: Program) -> tuple[list[Row], float]:
-    """Time a program at its sizes; return also how many times as long compiling took."""
+@dataclass
+class Peer:
+    """onnxruntime in a process of its own, which is stopped while others run."""
+
+    process: Process
+    folder: Path
+
+    def times(self, program: Program, n: int, right: Any) -> float:
+        """Return the least time of a call at a size; 0 where it cannot run the program."""
+        told = {"program": program.name, "shapes": program.shapes, "n": n}
+        result = self.folder / "peer.npy"
+        answer = self.process.ask(PATIENCE, **told, result=str(result))
+        if answer["problem"]:
+            print(f"{PEER}: {answer['problem']}")
+            return 0.0
+        assert np.allclose(np.load(result), right, rtol=1e-3, atol=1e-4), program.name
+        rounds = range(ROUNDS)
+        return min(self.process.ask(PATIENCE, seconds=BATCH)["seconds"] for _ in rounds)
+
+
+def started(folder: Path) -> Peer | None:
+    """Start the peer, where it is installed."""
+    process = Process(PEER, thread_count(), folder / "peer", script="sizes_worker.py")
+    try:
+        process.start()
+    except Gone as gone:
+        print(f"{PEER}: {gone}")
+        return None
+    return Peer(process, folder)
+
+
+def measured(program: Program, peer: Peer | None) -> tuple[list[Row], float]:
+    """Time a program at its sizes; return also how many times as long compiling took.
+
+    That is the time for any size beside the mean of those for each size alone.
+    """
     rows: list[Row] = []
     compiling: list[float] = []
+    first = 0.0
     for n in program.sizes:
         (one, took), (any_size, longer) = (program.compiled(n, each) for each in (False, True))
-        compiling.append(longer / took)
+        first = longer if n == program.sizes[0] else first
+        compiling.append(first / took)
         right = np.allclose(np.asarray(any_size()), np.asarray(one()), rtol=1e-3, atol=1e-4)
         problem = "" if right else " WRONG"
         known, unknown = alternate([one, any_size], ROUNDS)
@@ -191,16 +235,19 @@ def measured(program: Program) -> tuple[list[Row], float]:
             known, unknown = alternate([one, any_size], ROUNDS)
             again = Row(program.name, n, known, unknown, problem)
             row = min(row, again, key=lambda each: each.ratio)
+        if peer is not None:
+            row = replace(row, peer=peer.times(program, n, np.asarray(one())))
         rows.append(row)
         print(spelled(row), flush=True)
-    return rows, compiling[0]
+    return rows, geometric_mean(compiling)
 
 
 def spelled(row: Row) -> str:
     """Return a line of the table."""
     times = f"{spell_seconds(row.known)} | {spell_seconds(row.unknown)}"
     mark = row.problem or (" above" if row.ratio > row.goal else "")
-    return f"| {row.name} | {row.n} | {times} | {row.ratio:.2f}{mark} |"
+    beside = f"{spell_seconds(row.peer)} | {row.unknown / row.peer:.2f}" if row.peer else "|"
+    return f"| {row.name} | {row.n} | {times} | {row.ratio:.2f}{mark} | {beside} |"
 
 
 def page(rows: Sequence[Row], compiling: Sequence[float]) -> str:
@@ -209,20 +256,32 @@ def page(rows: Sequence[Row], compiling: Sequence[float]) -> str:
     above = sum(row.ratio > row.goal for row in rows)
     mean = geometric_mean([row.ratio for row in rows])
     slower = geometric_mean(compiling)
+    parts = [row.unknown / row.peer for row in rows if row.peer]
+    beside = ""
+    if parts:
+        worse = sum(part > PEER_GOAL for part in parts)
+        beside = (
+            f"\n\nBeside {PEER}: geometric mean {geometric_mean(parts):.2f} of its time over "
+            f"{len(parts)} rows;\n{worse} above {PEER_GOAL}, the goal for the mean, and "
+            f"{sum(part > 1 for part in parts)} above 1."
+        )
     return f"""\
 # Sizes that only a call tells
 
 `make bench-sizes` measured these: {date.today()}, {processor()}, {thread_count()} threads.
 
 *known* is the time of a program compiled for the size, *told* that of one compiled for any size n
-(`?`). Both were called in turn with the same arrays; times are the least of {ROUNDS} rounds.
+(`?`). Both were called in turn with the same arrays; times are the least of {ROUNDS} rounds. The
+last columns are {PEER}'s time, of a model with n symbolic and its weights in it, and the part of
+it that *told* takes.
 
-| program | n | known | told | ratio |
-|---|---:|---:|---:|---:|
+| program | n | known | told | ratio | {PEER} | part |
+|---|---:|---:|---:|---:|---:|---:|
 {table}
 
 {len(rows)} rows, {above} above the goal ({GOAL} from n = {FEW} on, {FEW_GOAL} below); geometric
-mean {mean:.2f}. Compiling for any size takes {slower:.2f} times as long.
+mean {mean:.2f}. Compiling for any size takes {slower:.2f} times as long as for one of these sizes,
+in the geometric mean over sizes and programs.{beside}
 """
 
 
@@ -230,6 +289,7 @@ def main() -> None:
     """Measure all programs and write the page, or some and print."""
     parser = argparse.ArgumentParser(description="Measure sizes that only a call tells.")
     parser.add_argument("--programs", default="*", help="as in 'conv*,scan*' (default all)")
+    parser.add_argument("--alone", action="store_true", help=f"without {PEER}")
     options = parser.parse_args()
     patterns = options.programs.split(",")
     chosen = [p for p in PROGRAMS if any(fnmatchcase(p.name, each) for each in patterns)]
@@ -237,10 +297,13 @@ def main() -> None:
     compiling: list[float] = []
     with TemporaryDirectory() as cache:
         os.environ["STEPWELL_CACHE"] = cache  # nothing is compiled already
+        peer = None if options.alone else started(Path(cache))
         for program in chosen:
-            found, slower = measured(program)
+            found, slower = measured(program, peer)
             rows += found
             compiling.append(slower)
+        if peer is not None:
+            peer.process.stop()
     if len(chosen) == len(PROGRAMS):
         PAGE.write_text(page(rows, compiling))
         print(f"wrote {PAGE.name}")
