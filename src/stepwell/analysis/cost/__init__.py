@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from stepwell.analysis.cost import launch, loops, memory, packing, parallel
 from stepwell.analysis.cost.accesses import Shapes, assumed
 from stepwell.analysis.cost.compute import ports_of
-from stepwell.analysis.cost.nest import nests_of
+from stepwell.analysis.cost.nest import nests_of, readings_of
 from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Schedule
@@ -68,6 +68,44 @@ class Breakdown:
 NOT_IDLE: Mapping[int, float] = {}
 
 
+class Predictor:
+    """Predicts schedules of one kernel: its ops are read once.
+
+    shapes : returns the shape of an array; a size that is known at run time only is `ASSUMED`
+    idle : the bytes touched between two uses of an argument, by its number
+    """
+
+    def __init__(
+        self,
+        function: kernel.FuncOp,
+        machine: Machine,
+        shapes: Shapes = assumed,
+        idle: Mapping[int, float] = NOT_IDLE,
+    ) -> None:
+        self.machine, self.idle = machine, idle
+        self.readings = readings_of(function, machine.fma, shapes)
+        self.written_out = loops.ports_of(function, machine)
+
+    def predict(self, schedule: Schedule) -> Breakdown:
+        """Return the seconds of one launch under a schedule."""
+        machine, nests = self.machine, nests_of(self.readings, schedule)
+        clock = machine.clock * 1e6
+        ports = [ports_of(nest, machine) for nest in nests]
+        cycles = sum(each.cycles for each in ports) + self.written_out.cycles
+        shares = parallel.shares_of(nests, machine)
+        part = shares.longest
+        found = memory.seconds(nests, machine, self.idle, shares.threads)
+        even = part * shares.threads
+        return Breakdown(
+            cycles * part / clock,
+            tuple((name, each * even) for name, each in found),
+            packing.cycles_of(nests, machine) * part / clock,
+            launch.seconds(shares.threads, machine),
+            shares.threads,
+            sum(ports, self.written_out).busiest,
+        )
+
+
 def predict(
     function: kernel.FuncOp,
     schedule: Schedule,
@@ -75,25 +113,5 @@ def predict(
     shapes: Shapes = assumed,
     idle: Mapping[int, float] = NOT_IDLE,
 ) -> Breakdown:
-    """Return the seconds of one launch of a kernel of tensors or buffers.
-
-    shapes : returns the shape of an array; a size that is known at run time only is `ASSUMED`
-    idle : the bytes touched between two uses of an argument, by its number
-    """
-    clock = machine.clock * 1e6
-    nests = nests_of(function, schedule, shapes)
-    ports = [ports_of(nest, machine) for nest in nests]
-    written_out = loops.ports_of(function, machine)
-    cycles = sum(each.cycles for each in ports) + written_out.cycles
-    shares = parallel.shares_of(nests, machine)
-    part = shares.longest
-    found = memory.seconds(nests, machine, idle, shares.threads)
-    even = part * shares.threads
-    return Breakdown(
-        cycles * part / clock,
-        tuple((name, each * even) for name, each in found),
-        packing.cycles_of(nests, machine) * part / clock,
-        launch.seconds(shares.threads, machine),
-        shares.threads,
-        sum(ports, written_out).busiest,
-    )
+    """Return the seconds of one launch of a kernel of tensors or buffers."""
+    return Predictor(function, machine, shapes, idle).predict(schedule)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, prod
 from typing import TypeAlias
@@ -56,8 +56,23 @@ class Axis:
     begin: int = 0
     """The first element that is touched."""
 
+    @cached_property
+    def _alone(self) -> tuple[int, int]:
+        """The loop and its step, if the index is that of one loop; else -1."""
+        if len(self.steps) != 1 or self.width:
+            return -1, 0
+        ((loop, by),) = self.steps.items()
+        return loop, abs(by)
+
     def touched(self, ranges: Sequence[float]) -> float:
         """Return how many elements of the axis these ranges of the loops touch."""
+        loop, by = self._alone
+        if loop >= 0:
+            many = ranges[loop]
+            many = many if many < self.size else float(self.size)
+            return many if many > 1.0 and by else 1.0
+        if not self.steps:
+            return 1.0
         if self.width:
             (loop,) = self.steps
             many = min(ranges[loop], self.width) if self.is_rest else ranges[loop] / self.width
@@ -85,6 +100,8 @@ class Access:
     """The kernel's argument that holds the array, by number, or -1."""
     is_copy: bool = False
     """Whether it reads the packed copy instead of the array itself."""
+    known: dict[tuple[float, ...], float] = field(default_factory=dict[tuple[float, ...], float])
+    """The footprints that were asked for, by the ranges of the loops."""
 
     @property
     def local(self) -> bool:
@@ -125,6 +142,13 @@ class Access:
 
     def footprint(self, ranges: Sequence[float], line: int) -> float:
         """Return the bytes of the cache lines that these ranges of the loops touch."""
+        key = (line, *(ranges[k] for k in self.loops))
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = self._footprint(ranges, line)
+        return found
+
+    def _footprint(self, ranges: Sequence[float], line: int) -> float:
         if self.anywhere:
             whole = prod(axis.size for axis in self.axes) * self.bytes
             return min(whole, prod(ranges) * line)
@@ -147,7 +171,7 @@ class Access:
             size = max(round(ranges[loop]), 1)
             axes.append(Axis({loop: 1}, size, stride))
             stride *= size
-        return replace(self, axes=tuple(axes[::-1]), is_copy=True)
+        return replace(self, axes=tuple(axes[::-1]), is_copy=True, known={})
 
 
 def without_overlaps(found: Sequence[Access], ranges: Sequence[float]) -> Sequence[Access]:

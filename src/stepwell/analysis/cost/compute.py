@@ -8,12 +8,9 @@ from itertools import product as combinations
 from math import ceil, log2, prod
 from operator import add
 
-from xdsl.dialects.linalg import ops as linalg
-
 from stepwell.analysis.cost.accesses import Access
 from stepwell.analysis.cost.nest import Nest
-from stepwell.analysis.cost.work import Count, chain_from, count
-from stepwell.analysis.structured import combiner
+from stepwell.analysis.cost.work import Count
 from stepwell.core.machine import Machine
 
 STRIDES = (-1, 2, 3, 4)
@@ -83,8 +80,7 @@ class Point:
 
 def ports_of(nest: Nest, machine: Machine) -> Ports:
     """Return the port cycles of all iterations of an op, on one core."""
-    body = count(nest.block, machine.fma) if nest.block is not None else Count()
-    return sum((_of_point(nest, body, point, machine) for point in _points(nest)), Ports())
+    return sum((_of_point(nest, point, machine) for point in _points(nest)), Ports())
 
 
 def _points(nest: Nest) -> Iterator[Point]:
@@ -121,10 +117,10 @@ def _fragments(nest: Nest, loop: int) -> Iterator[tuple[float, float, float]]:
             yield many * (part % nest.width), 1, 1
 
 
-def _of_point(nest: Nest, body: Count, point: Point, machine: Machine) -> Ports:
+def _of_point(nest: Nest, point: Point, machine: Machine) -> Ports:
+    body = nest.reading.body
     wide = point.lanes > 1
-    bytes = max((access.bytes for access in nest.accesses), default=4)
-    passes = max(nest.width * bytes * 8 / machine.unit_bits, 1.0) if wide else 1.0
+    passes = max(nest.width * nest.reading.bytes * 8 / machine.unit_bits, 1.0) if wide else 1.0
     times = point.many * point.instructions
     loads, stores, shuffles, moved = _traffic(nest, point, machine)
     if wide and nest.axis in nest.sums:  # lanes are combined once the sum is complete
@@ -158,24 +154,12 @@ def _waiting(nest: Nest, body: Count, point: Point, machine: Machine) -> float:
     latency = body.chain * machine.fma_latency
     waiting = point.many * each * latency / machine.window
     inner = nest.steps[-1] if nest.steps else None
-    if inner is None or nest.block is None or inner.loop not in nest.sums:
+    if inner is None or inner.loop not in nest.sums:
         return waiting
     in_turn = [v for k, v in point.vectors.items() if k in nest.sums and k != nest.axis]
-    chain = _carried(nest) * machine.fma_latency * prod(in_turn, start=1.0)
+    chain = nest.reading.carried * machine.fma_latency * prod(in_turn, start=1.0)
     visible = min(each * inner.trips / machine.window, 1.0)  # else the next sum has begun
     return max(waiting, point.many * chain * visible)
-
-
-def _carried(nest: Nest) -> float:
-    """Return the instructions on the chain from one iteration of a sum to the next."""
-    op, carried = nest.op, 0.0
-    assert isinstance(op, linalg.GenericOp)
-    for number in range(len(op.outputs)):
-        argument = op.body.block.args[len(op.inputs) + number]
-        if argument.first_use is not None:
-            free = combiner(op, number) is not None
-            carried = max(carried, 1.0 if free else chain_from(op.body.block, argument))
-    return carried
 
 
 def _traffic(nest: Nest, point: Point, machine: Machine) -> tuple[float, float, float, float]:

@@ -77,6 +77,7 @@ class _Sizes:
     nests: Sequence[Nest]
     line: int
     known: dict[tuple[int, int], float] = field(default_factory=dict[tuple[int, int], float])
+    runs: dict[Access, float] = field(default_factory=dict[Access, float])
 
     def of(self, nest: Nest | None, depth: int) -> float:
         """Return the footprint of one step of ``depth`` levels: of one op, or of all for None."""
@@ -85,6 +86,12 @@ class _Sizes:
             beside = self.nests if nest is None else [nest]
             self.known[key] = sum(_touched(beside, depth, self.line).values())
         return self.known[key]
+
+    def run(self, nest: Nest, access: Access) -> float:
+        """Return the length in bytes of the runs of an access, as far as prefetchers follow."""
+        if access not in self.runs:
+            self.runs[access] = _in_turn(nest, access)
+        return self.runs[access]
 
     def fitting(self, nest: Nest, size: int) -> int:
         """Return the number of levels below which everything touched fits a cache."""
@@ -119,7 +126,7 @@ def _missed(
             bytes = sum(_through(nest, access, at, line) for access in parts)
             new = max(bytes - seen.get(array, 0.0), 0.0) if shared else bytes
             seen[array] = max(bytes, seen.get(array, 0.0))
-            if _in_turn(nest, found[0]) < line * PREFETCHED_LINES:
+            if sizes.run(nest, found[0]) < line * PREFETCHED_LINES:
                 lines += new / line
             if any(access.written for access in found):
                 written += new
@@ -161,7 +168,7 @@ def _through(nest: Nest, access: Access, depth: int, line: int) -> float:
 
 def _in_turn(nest: Nest, access: Access) -> float:
     """Return the length in bytes of the runs of an access, as far as prefetchers follow them."""
-    if any(step.level.action("prefetch") for step in nest.steps):
+    if nest.prefetches:
         return inf
     ranges = [1.0] * len(nest.sizes)
     for loop, unit in nest.units.items():

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.analysis.cost.accesses import Access, Shapes, accesses
+from stepwell.analysis.cost.work import Count, chain_from, count
 from stepwell.analysis.levels.nesting import LoopedOp, loop_ops, loops_of
-from stepwell.analysis.structured import indices
+from stepwell.analysis.structured import combiner, indices
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import PARALLEL, UNROLL, VECTOR, Level, Schedule
 
@@ -49,14 +50,67 @@ class Pack:
 
 
 @dataclass
-class Nest:
-    """The loops around the body of one op."""
+class Reading:
+    """The properties of one op that no schedule changes."""
 
     op: LoopedOp
     sizes: tuple[int, ...]
+    """The extent of each loop."""
     parallel: tuple[bool, ...]
     given: list[Access]
     """The accesses of the op before packing."""
+    body: Count
+    """The instructions of the body; none for a fill."""
+
+    @cached_property
+    def arrays(self) -> dict[SSAValue, list[Access]]:
+        """The accesses to each array before packing."""
+        found: dict[SSAValue, list[Access]] = {}
+        for access in self.given:
+            found.setdefault(access.array, []).append(access)
+        return found
+
+    @cached_property
+    def sums(self) -> list[int]:
+        """The reduction loops."""
+        return [k for k, parallel in enumerate(self.parallel) if not parallel]
+
+    @cached_property
+    def carried(self) -> float:
+        """The instructions on the chain from one iteration of a sum to the next."""
+        op, carried = self.op, 0.0
+        assert isinstance(op, linalg.GenericOp)
+        for number in range(len(op.outputs)):
+            argument = op.body.block.args[len(op.inputs) + number]
+            if argument.first_use is not None:
+                free = combiner(op, number) is not None
+                carried = max(carried, 1.0 if free else chain_from(op.body.block, argument))
+        return carried
+
+    @cached_property
+    def bytes(self) -> int:
+        """The bytes of the widest element."""
+        return max((access.bytes for access in self.given), default=4)
+
+
+def readings_of(function: kernel.FuncOp, fma: bool, shapes: Shapes) -> list[Reading]:
+    """Return the properties of the ops of a kernel.
+
+    fma : whether a multiply-add is one instruction
+    """
+    return [_reading(op, fma, shapes) for op in loop_ops(function)]
+
+
+def _reading(op: LoopedOp, fma: bool, shapes: Shapes) -> Reading:
+    body = count(op.body.block, fma) if isinstance(op, linalg.GenericOp) else Count()
+    return Reading(op, loop_sizes(op, shapes), tuple(loops_of(op)), accesses(op, shapes), body)
+
+
+@dataclass
+class Nest:
+    """The loops around the body of one op."""
+
+    reading: Reading
     steps: list[Step] = field(default_factory=list[Step])
     """The levels that are loops, the outermost first."""
     units: dict[int, int] = field(default_factory=dict[int, int])
@@ -70,11 +124,26 @@ class Nest:
     packs: list[Pack] = field(default_factory=list[Pack])
 
     @property
-    def block(self) -> Block | None:
-        """The body; None for a fill."""
-        return self.op.body.block if isinstance(self.op, linalg.GenericOp) else None
+    def sizes(self) -> tuple[int, ...]:
+        """The extent of each loop."""
+        return self.reading.sizes
 
     @property
+    def given(self) -> list[Access]:
+        """The accesses of the op before packing."""
+        return self.reading.given
+
+    @property
+    def arrays(self) -> dict[SSAValue, list[Access]]:
+        """The accesses to each array before packing."""
+        return self.reading.arrays
+
+    @property
+    def sums(self) -> list[int]:
+        """The reduction loops."""
+        return self.reading.sums
+
+    @cached_property
     def whole(self) -> tuple[float, ...]:
         """The extent of each loop."""
         return tuple(map(float, self.sizes))
@@ -93,34 +162,26 @@ class Nest:
         return found
 
     @cached_property
-    def arrays(self) -> dict[SSAValue, list[Access]]:
-        """The accesses to each array before packing."""
-        found: dict[SSAValue, list[Access]] = {}
-        for access in self.given:
-            found.setdefault(access.array, []).append(access)
-        return found
+    def prefetches(self) -> bool:
+        """Whether a level prefetches what its next step reads."""
+        return any(step.level.action("prefetch") for step in self.steps if step.level.actions)
 
     @cached_property
     def packed(self) -> dict[int, int]:
         """The number of levels outside of each packed operand's packing."""
         return {pack.access.operand: pack.depth for pack in self.packs}
 
-    @cached_property
-    def sums(self) -> list[int]:
-        """The reduction loops."""
-        return [k for k, parallel in enumerate(self.parallel) if not parallel]
 
-
-def nests_of(function: kernel.FuncOp, schedule: Schedule, shapes: Shapes) -> list[Nest]:
+def nests_of(readings: Sequence[Reading], schedule: Schedule) -> list[Nest]:
     """Return the loops of every op of a kernel under a schedule."""
     shared = len(schedule.levels)
-    ops = enumerate(loop_ops(function))
-    return [_nest(op, schedule.of(number), shared, shapes) for number, op in ops]
+    ops = enumerate(readings)
+    return [_nest(reading, schedule.of(number), shared) for number, reading in ops]
 
 
-def _nest(op: LoopedOp, levels: Sequence[Level], shared: int, shapes: Shapes) -> Nest:
-    sizes, parallel = loop_sizes(op, shapes), tuple(loops_of(op))
-    nest = Nest(op, sizes, parallel, accesses(op, shapes))
+def _nest(reading: Reading, levels: Sequence[Level], shared: int) -> Nest:
+    sizes = reading.sizes
+    nest = Nest(reading)
     ranges = list(nest.whole)
     for number, level in enumerate(levels):
         k = level.loop

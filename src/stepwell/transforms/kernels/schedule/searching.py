@@ -16,9 +16,9 @@ from math import ceil
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 
-from stepwell.analysis.cost import Breakdown, predict
+from stepwell.analysis.cost import Breakdown, Predictor
 from stepwell.analysis.cost.accesses import assumed
-from stepwell.analysis.cost.nest import loop_sizes, nests_of
+from stepwell.analysis.cost.nest import loop_sizes, nests_of, readings_of
 from stepwell.analysis.cost.parallel import shares_of
 from stepwell.analysis.levels import Nesting, levels_of, loop_ops, write_nesting
 from stepwell.analysis.structured import shape
@@ -56,7 +56,8 @@ def improve(function: kernel.FuncOp, nesting: Nesting, described: str) -> None:
     known = all(DYNAMIC_INDEX not in shape(v) for op in loop_ops(function) for v in op.operands)
     if machine.threads < 2 or machine.kind != "cpu" or not nesting.blocks or not known:
         return
-    nests = nests_of(function, levels_of(function, nesting), assumed)
+    readings = readings_of(function, machine.fma, assumed)
+    nests = nests_of(readings, levels_of(function, nesting))
     if shares_of(nests, machine).longest * min(machine.threads, machine.cores) <= MIN_IMBALANCE:
         return
     key = kernel_key(function), machine
@@ -78,11 +79,12 @@ def stay_alone(function: kernel.FuncOp, nesting: Nesting, work: int, described: 
     known = all(DYNAMIC_INDEX not in shape(v) for op in loop_ops(function) for v in op.operands)
     if machine.threads < 2 or machine.kind != "cpu" or not nesting.parallel or not known:
         return
-    together = predict(function, levels_of(function, nesting), machine)
+    predictor = Predictor(function, machine)
+    together = predictor.predict(levels_of(function, nesting))
     if together.threads < 2 or nesting.pipeline_rows:
         return
     serial = replace(nesting, parallel=0, steps=(), grain=1)
-    alone = predict(function, levels_of(function, serial), machine)
+    alone = predictor.predict(levels_of(function, serial))
     if together.seconds > (1 - MODEL_ERROR) * alone.seconds:
         share = together.seconds / alone.seconds
         said = f"serial after all: {together.threads} threads would take {share:.2f} of the time"
@@ -93,8 +95,10 @@ def stay_alone(function: kernel.FuncOp, nesting: Nesting, work: int, described: 
 def _better(function: kernel.FuncOp, nesting: Nesting, machine: Machine) -> Nesting | None:
     """Return the nearby schedule with the best prediction; None where this one is good enough."""
 
+    predictor = Predictor(function, machine)
+
     def predicted(near: Nesting) -> Breakdown:
-        return predict(function, levels_of(function, near), machine)
+        return predictor.predict(levels_of(function, near))
 
     before = predicted(nesting)
     rows = loop_sizes(loop_ops(function)[0], assumed)[nesting.shared - 2]
