@@ -16,6 +16,8 @@ from stepwell.core.machine import Level, Machine
 PREFETCHED_LINES = 4
 """Consecutive lines after which hardware prefetches the next (Intel's and AMD's guides: two to
 four)."""
+PAGE = 1 << 12
+"""Bytes of a page: hardware prefetchers stop at its end."""
 MAX_STREAMS = 16
 """Streams that hardware prefetchers follow at a time (Intel's and AMD's guides: 16 to 32)."""
 
@@ -66,8 +68,9 @@ def _time(level: Level, found: Missed, machine: Machine, threads: int) -> float:
     rate = min(level.rate * threads, max(level.rate_all, level.rate)) * 1e6
     latencies = {"L2": machine.l2_latency, "L3": machine.l3_latency}
     latency = latencies.get(level.name, machine.memory_latency) / (machine.clock * 1e6)
-    alone = found.scattered * latency / machine.misses / threads
-    return max((found.read + found.written) / rate, alone)
+    scattered = found.scattered * machine.l1_line
+    each = max(latency / machine.misses / threads, machine.l1_line / rate)
+    return max(found.read + found.written - scattered, 0.0) / rate + found.scattered * each
 
 
 @dataclass
@@ -126,8 +129,8 @@ def _missed(
             bytes = sum(_through(nest, access, at, line) for access in parts)
             new = max(bytes - seen.get(array, 0.0), 0.0) if shared else bytes
             seen[array] = max(bytes, seen.get(array, 0.0))
-            if sizes.run(nest, found[0]) < line * PREFETCHED_LINES:
-                lines += new / line
+            run = sizes.run(nest, found[0])
+            lines += new / line * min(line * PREFETCHED_LINES / run, 1.0)
             if any(access.written for access in found):
                 written += new
             if not all(access.written for access in found):

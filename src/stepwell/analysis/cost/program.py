@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
-from xdsl.dialects import func
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, ShapedType, StringAttr
-from xdsl.ir import BlockArgument, OpResult, SSAValue
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
+from xdsl.ir import SSAValue
 
-from stepwell.analysis.constness import entries
-from stepwell.analysis.cost.accesses import ASSUMED, VIEWS, Shapes
-from stepwell.analysis.cost.work import bits_of
+from stepwell.analysis.cost.accesses import ASSUMED, Shapes
+from stepwell.analysis.cost.reuse import reuse_distances
 from stepwell.analysis.launch_sizes import Launches
 from stepwell.analysis.sizes import Size, Sizes
-from stepwell.analysis.structured import element, shape
+from stepwell.analysis.structured import shape
 from stepwell.core.host_schedule import in_call
 from stepwell.dialects import kernel
 
@@ -38,21 +35,8 @@ class Program:
 
     @cached_property
     def idle(self) -> Mapping[str, Mapping[int, float]]:
-        """Bytes touched between two uses of a kernel's argument, by kernel and number.
-
-        An argument of a call is used again in the next call, after all arguments have been touched;
-        a value that one kernel passes to another is used soon.
-        """
-        found: dict[str, dict[int, float]] = {}
-        for function in entries(self.module):
-            given = sum(map(_bytes, function.args))
-            for op in function.walk():
-                if not isinstance(op, kernel.LaunchOp):
-                    continue
-                known = found.setdefault(op.callee.string_value(), {})
-                for k, value in enumerate(op.operands):
-                    known[k] = max(known.get(k, 0.0), given if _is_given(value) else 0.0)
-        return found
+        """Bytes touched between two uses of a kernel's argument, by kernel and number."""
+        return reuse_distances(self.module)
 
     def shapes(self, function: kernel.FuncOp) -> tuple[Shapes, set[SSAValue]]:
         """Return the shape function of a kernel's arrays, and the arrays with assumed sizes."""
@@ -75,24 +59,3 @@ class Program:
             return [ASSUMED if n is None else n for n in found]
 
         return shape_of, assumed
-
-
-def _is_given(value: SSAValue) -> bool:
-    """Whether an array is a view of an argument of a call."""
-    while isinstance(value, OpResult) and isinstance(value.op, VIEWS):
-        value = value.op.operands[0]
-    if not isinstance(value, BlockArgument):
-        return False
-    function = value.owner.parent_op()
-    if not isinstance(function, func.FuncOp):
-        return False
-    roles = function.arg_attrs
-    role = roles.data[value.index].data.get("kernel.role") if roles is not None else None
-    return role != StringAttr("arena")
-
-
-def _bytes(value: SSAValue) -> float:
-    if not isinstance(value.type, ShapedType) or not _is_given(value):
-        return 0.0
-    sizes = [ASSUMED if n == DYNAMIC_INDEX else n for n in shape(value)]
-    return prod(sizes) * bits_of(element(value)) / 8
