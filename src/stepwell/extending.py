@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from stepwell.lowering.nd_to_linalg.body import Body
     from stepwell.lowering.nd_to_linalg.elementwise import register
     from stepwell.lowering.nd_to_linalg.table import lower
-    from stepwell.runtime.called import Called
     from stepwell.runtime.entry import Entry
+    from stepwell.runtime.python_program import Called
     from stepwell.transforms.passes import Pass, fail
     from stepwell.transforms.rewriting import rewrite
 
@@ -68,7 +68,7 @@ _DEFINED = {
     "stepwell.lowering.nd_to_linalg.body": ("Body",),
     "stepwell.lowering.nd_to_linalg.elementwise": ("register",),
     "stepwell.lowering.nd_to_linalg.table": ("lower",),
-    "stepwell.runtime.called": ("Called",),
+    "stepwell.runtime.python_program": ("Called",),
     "stepwell.runtime.entry": ("Entry",),
     "stepwell.transforms.passes": ("Pass", "fail"),
     "stepwell.transforms.rewriting": ("rewrite",),

@@ -112,7 +112,7 @@ def test_a_device_is_named_wherever_a_target_is() -> None:
     program = sw.jit(lambda x: x + 1, device=name).trace(np.ones(2)).compile()
     assert program.signature.target == "opencl"
     np.testing.assert_array_equal(program(np.ones(2)), [2, 2])
-    text = program.given
+    text = program.module_text
     assert sw.compile(text, "lambda", device=devices()[0]).signature.target == "opencl"
     with pytest.raises(sw.CompileError, match="target 'c' runs on the host"):
         sw.compile(text, target="c", device="cpu")

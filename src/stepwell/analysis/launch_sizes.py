@@ -52,7 +52,7 @@ class Launches:
     def tree(self, function: kernel.FuncOp, size: Size, inner: Sizes) -> Tree | None:
         """Return ``size`` of a kernel in a call; None if it does not depend on sizes only."""
         launches = self._of.get(function.sym_name.data, [])
-        found = [_tree(inner.told(size, op.operands, by), by) for op, by in launches]
+        found = [_tree(inner.in_caller(size, op.operands, by), by) for op, by in launches]
         if not found or None in found:
             return None
         if all(each == found[0] for each in found):

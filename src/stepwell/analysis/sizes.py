@@ -180,7 +180,7 @@ class Sizes:
                         pass
         return found
 
-    def told(self, size: Size, given: Sequence[SSAValue], by: Sizes) -> Size:
+    def in_caller(self, size: Size, given: Sequence[SSAValue], by: Sizes) -> Size:
         """Translate ``size`` to the function ``by``, which calls this one with ``given``."""
         total = Size()
         for monomial, factor in size.terms:
@@ -196,7 +196,7 @@ class Sizes:
                         else:
                             term = term * by.atom(atom)
                     case Result(op, properties, operands, type):
-                        inner = tuple(self.told(each, given, by) for each in operands)
+                        inner = tuple(self.in_caller(each, given, by) for each in operands)
                         term = term * by.atom(Result(op, properties, inner, type))
             total = total + term
         return total

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stepwell.api.code_fingerprints import class_stamp, files_stamp, plugins_stamp
 from stepwell.api.modules import ModuleText, read_module
-from stepwell.api.stamps import class_stamp, files_stamp, plugins_stamp
 from stepwell.core.collecting import uncollected
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
@@ -201,7 +201,7 @@ class Compiled:
         return profiling.profile(self._program, arguments, repeat, updating)
 
     @property
-    def given(self) -> str:
+    def module_text(self) -> str:
         """The module's text before compilation; "" for a saved program."""
         return self._request.module.text if self._request else ""
 

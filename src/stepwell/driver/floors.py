@@ -12,7 +12,7 @@ from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.guards import GUARDED
 from stepwell.dialects import kernel
 from stepwell.dialects.types import place_of
-from stepwell.driver.leavings import ANYWHERE, has_tensors, is_foreign
+from stepwell.driver.check_lowered import ANYWHERE, has_tensors, is_foreign
 from stepwell.driver.pipeline import STAGE_NAMES, STAGES
 
 LOOPS = STAGE_NAMES.index("loops")

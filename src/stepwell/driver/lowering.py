@@ -27,9 +27,9 @@ from stepwell.dialects.types import place_of
 from stepwell.dialects.upstream.constant_places import check_constant_places
 from stepwell.dialects.verification import verify
 from stepwell.driver.blame import blame
+from stepwell.driver.check_lowered import Introduced, is_foreign
 from stepwell.driver.floors import LOOPS, first_stage, guard
 from stepwell.driver.kernel_batches import KernelBatches
-from stepwell.driver.leavings import Introduced, is_foreign
 from stepwell.driver.naming import result_names, write_result_names
 from stepwell.driver.pass_pipeline import Step, steps_of
 from stepwell.driver.pipeline import (

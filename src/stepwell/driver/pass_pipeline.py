@@ -21,7 +21,7 @@ from xdsl.utils.hints import isa, type_repr
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, Place, did_you_mean
 from stepwell.core.plugins import with_broken
-from stepwell.driver.leavings import (
+from stepwell.driver.check_lowered import (
     Introduced,
     check_left,
     is_foreign,

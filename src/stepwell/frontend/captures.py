@@ -133,15 +133,15 @@ class Captures:
             return self.variable(value)
         if kind not in _ARRAYS or (leaf := self.leaves.get(id(value))) is None:
             return value
-        return self.given(leaf)
+        return self.tensor_of(leaf)
 
     def variable(self, value: Variable) -> Any:
         """Return the hidden argument for a variable, wherever the variable was found."""
         if id(value) not in self.leaves:
             self.read(ITSELF, value, None, value.name or "variable", value)
-        return self.given(self.leaves[id(value)])
+        return self.tensor_of(self.leaves[id(value)])
 
-    def given(self, leaf: Leaf) -> Any:
+    def tensor_of(self, leaf: Leaf) -> Any:
         """Return a leaf's constant content, or its hidden argument."""
         if leaf.content is not None:
             return leaf.content
@@ -167,7 +167,7 @@ class Captures:
             base = base.base
         if leaf is None or leaf.content is not None:
             return None
-        return self.given(leaf)
+        return self.tensor_of(leaf)
 
     def bind(self, array: Any, path: str) -> Leaf:
         """Capture this very array, wherever it was found."""

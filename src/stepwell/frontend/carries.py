@@ -16,6 +16,7 @@ from stepwell.frontend.flow import (
     Way,
     Zeros,
     as_spec,
+    described,
     is_data,
     joined,
     lives_on,
@@ -23,7 +24,6 @@ from stepwell.frontend.flow import (
     quoted,
     share,
     spec_of,
-    told,
     truth,
     typed,
     way_of,
@@ -360,7 +360,7 @@ class _Carries:
                 return True
         if spec is None or not is_data(leaf):
             raise TraceError(
-                f"{quoted(name)} changes from {told(before)} to {told(leaf)} in a loop, "
+                f"{quoted(name)} changes from {described(before)} to {described(leaf)} in a loop, "
                 "and is no array or number"
             )
         found = joined(spec, spec_of(leaf))

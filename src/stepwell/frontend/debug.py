@@ -129,7 +129,7 @@ def _check(value: Tensor, op: str = "") -> None:
     trace.watch = None
     try:
         finite = e.isfinite(value)
-        told = f"{name} gave a NaN or an infinity in {type}, at {value.made}"
-        check(r.all(finite) if finite.shape else finite, "FloatingPointError", [told])
+        message = f"{name} gave a NaN or an infinity in {type}, at {value.made}"
+        check(r.all(finite) if finite.shape else finite, "FloatingPointError", [message])
     finally:
         trace.watch = watch

@@ -42,7 +42,7 @@ class Effects:
     but updates an array. The dispatcher cannot tell them apart, so it does not serve the
     program."""
 
-    told: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]], compare=False)
+    warned: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]], compare=False)
     """The warnings already logged about donated arguments."""
 
     def __bool__(self) -> bool:

@@ -331,8 +331,8 @@ class _Merge:
             if type(a) is type(b) and bool(a == b):
                 return lambda _: a
             raise TraceError(
-                f"{quoted(name)} is {told(a)} in one branch of an if and {told(b)} in the "
-                "other, which only the run chooses between"
+                f"{quoted(name)} is {described(a)} in one branch of an if and {described(b)} in "
+                "the other, which only the run chooses between"
             )
         if is_number(a) and type(a) is type(b) and repr(a) == repr(b):
             return lambda _: a
@@ -372,7 +372,7 @@ def _built(part: _Part) -> str:
     if part.tree is None:
         return "None"
     return (
-        told(part.leaves[0])
+        described(part.leaves[0])
         if part.tree is ...
         else f"built as {unflatten(part.tree, part.leaves)!r}"
     )
@@ -408,7 +408,7 @@ def quoted(name: str) -> str:
     return name if " " in name else f"'{name}'"
 
 
-def told(value: Any) -> str:
+def described(value: Any) -> str:
     """Return a value for messages: its type, if it has one."""
     return str(spec_of(value)) if is_data(value) else repr(value)
 

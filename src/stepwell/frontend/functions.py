@@ -33,7 +33,7 @@ from stepwell.frontend.effects import (
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.pytree import dispatched, flatten, paths, unflatten
 from stepwell.frontend.retraces import MAX_TRACES, CacheInfo, limit_of
-from stepwell.frontend.state.donation import donated_names, told
+from stepwell.frontend.state.donation import donated_names, warn_of_copies
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.traced import Known, Traced, name_of, result_of, trace
 from stepwell.frontend.tracing import active_trace
@@ -289,7 +289,7 @@ class Function:
             return unflatten(variant.tree, [results[k] for k in effects.places])
         if effects.donated and out is None:
             results = variant.program.update(*given, donated=effects.donated)
-            return unflatten(variant.tree, told(effects, given, results, variant.program))
+            return unflatten(variant.tree, warn_of_copies(effects, given, results, variant.program))
         result = variant.program(*given) if out is None else variant.program(*given, out=out)
         return unflatten(variant.tree, result if isinstance(result, tuple) else (result,))
 

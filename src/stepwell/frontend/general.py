@@ -193,7 +193,7 @@ class Template:
         """Return the symbols' values in a call if its other sizes are the template's, else None."""
         return self.sizes.of(call) if self.sizes.rest(call) == self.rest else None
 
-    def told(self, call: Call) -> bytes:
+    def packed_sizes(self, call: Call) -> bytes:
         """Pack the sizes of a call that are `?` in the program, for the dispatcher."""
         axes = {(a.argument, a.axis) for a in self.sizes.axes}
         found = [call.arguments[n].shape[a] for n, a in sorted(axes)]
@@ -386,7 +386,9 @@ class _Writer:
             lines.append(f"  {name} = {op_text}")
         return lines + self.head
 
-    def told(self, match: re.Match[str], sizes: Sequence[Growth], properties: str = "") -> str:
+    def with_sizes(
+        self, match: re.Match[str], sizes: Sequence[Growth], properties: str = ""
+    ) -> str:
         """Return an op with index operands for ``sizes``."""
         names = [self.value(n) for n in sizes]
         operands = ", ".join(filter(None, [match["operands"], *names]))
@@ -403,7 +405,7 @@ class _Writer:
         return [n for n in self.shape(type) if n.by != (0,) * count]
 
     def _iota(self, match: re.Match[str]) -> str:
-        return self.told(match, self.growing(match["type"]))
+        return self.with_sizes(match, self.growing(match["type"]))
 
     _random_bits = _iota
 
@@ -414,18 +416,20 @@ class _Writer:
         known = [prod(n.constant for n in each if n.by == zero) for each in (x, y)]
         if len(grow[0]) == len(grow[1]) == 1 and known[0] == known[1]:
             return self.dynamic(match[0])
-        return self.told(match, grow[1])
+        return self.with_sizes(match, grow[1])
 
     def _broadcast(self, match: re.Match[str]) -> str:
         dims = [int(n) for n in re.findall(r"\d+", match["properties"].partition(":")[2])]
         zero = (0,) * self.template.sizes.count
         x, y = self.shape(match["inputs"]), self.shape(match["type"])
         given = {a for n, a in zip(x, dims, strict=True) if n.by != zero}
-        return self.told(match, [n for a, n in enumerate(y) if n.by != zero and a not in given])
+        return self.with_sizes(
+            match, [n for a, n in enumerate(y) if n.by != zero and a not in given]
+        )
 
     def _full(self, match: re.Match[str]) -> str:
         if not _MARK.search(match["properties"]):
-            return self.told(match, self.growing(match["type"]))
+            return self.with_sizes(match, self.growing(match["type"]))
         value = re.fullmatch(r"value = (@\d+@)(?:\.0)? : (\w+)", match["properties"])
         if value is None or value[2] == "i1":
             raise NotGeneralError("a number is computed of a size")
@@ -451,7 +455,7 @@ class _Writer:
             for axis, text in enumerate(parts[name]):
                 parts[name][axis] = self._bound(text, shape[axis], name == "limits")
         props = ", ".join(f"{name} = array<i64: {', '.join(ns)}>" for name, ns in parts.items())
-        return self.told(match, [], props)
+        return self.with_sizes(match, [], props)
 
     def _bound(self, text: str, size: Growth, is_limit: bool) -> str:
         """Return a slice's bound, counted from the end of the axis if it moves with the end."""

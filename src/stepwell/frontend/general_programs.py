@@ -42,26 +42,26 @@ class GeneralPrograms:
         """Return the programs that may serve a call."""
         return list(self._made.get(_group(call), ()))
 
-    def wanted(self, call: Call, earlier: Sequence[Call], told: Sizes | None) -> Sizes | None:
+    def wanted(self, call: Call, earlier: Sequence[Call], declared: Sizes | None) -> Sizes | None:
         """Return the axes that a new program for this call is to leave symbolic, or None.
 
-        told : the axes that the user declared by `Dim`
+        declared : the axes that the user declared by `Dim`
         """
-        if told is None and self.mode != "always" and not earlier:
+        if declared is None and self.mode != "always" and not earlier:
             return None
         from stepwell.frontend.general import differing, every
 
         group = _group(call)
         if self._tried[group] >= TRIES:
             return None
-        if told is None and self.mode == "always":
-            told = every(call)
-        for other in reversed(earlier if told is None else ()):
-            if _group(other) == group and (told := differing(call, other)) is not None:
+        if declared is None and self.mode == "always":
+            declared = every(call)
+        for other in reversed(earlier if declared is None else ()):
+            if _group(other) == group and (declared := differing(call, other)) is not None:
                 break
-        if any(template.sizes == told for template, _ in self.of(call)):
+        if any(template.sizes == declared for template, _ in self.of(call)):
             return None  # the existing program was tried and does not serve this call
-        return told
+        return declared
 
     def compiled(self, template: Template, call: Call, traced: Traced) -> Compiled:
         """Compile the program of a template."""

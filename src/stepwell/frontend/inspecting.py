@@ -93,15 +93,15 @@ class Explanation:
 
     def _costs(self) -> list[str]:
         spent = spell_seconds(self.trace_seconds), spell_seconds(self.compile_seconds)
-        told = [f"traced in {spent[0]}, compiled or loaded in {spent[1]}"]
+        first = [f"traced in {spent[0]}, compiled or loaded in {spent[1]}"]
         call = f"a call takes {spell_seconds(self.seconds)}"
         if self.plain_seconds is None:
-            return [*told, call]
+            return [*first, call]
         call += f", in Python {spell_seconds(self.plain_seconds)}"
         after = self.pays_after
         if after is None:
-            return [*told, f"{call}: compiling does not pay"]
-        return [*told, f"{call}: it pays after {after:,} call{'s' if after > 1 else ''}"]
+            return [*first, f"{call}: compiling does not pay"]
+        return [*first, f"{call}: it pays after {after:,} call{'s' if after > 1 else ''}"]
 
 
 def _description(kernel: Kernel) -> str:
@@ -132,7 +132,7 @@ def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exp
         tuple(dict.fromkeys(variant.outside.paths)),
         info.traces,
         info.reasons,
-        dict(Counter(_OP.findall(variant.program.given))),
+        dict(Counter(_OP.findall(variant.program.module_text))),
         tuple(kernel.in_call(sizes) for kernel in signature.kernels),
         copies_of(variant.program.source, signature.kernels) if variant.program.native else (),
         variant.seconds[0],

@@ -151,7 +151,7 @@ from stepwell.frontend.lax_elementwise import max_ as max
 from stepwell.frontend.lax_elementwise import min_ as min
 from stepwell.frontend.lax_elementwise import pow_ as pow
 from stepwell.frontend.lax_elementwise import round_ as round
-from stepwell.frontend.lax_examples import EXAMPLES, told
+from stepwell.frontend.lax_examples import EXAMPLES, docstring_of
 from stepwell.frontend.lax_scatter import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -215,8 +215,8 @@ def __getattr__(name: str) -> NoReturn:
         if name in names.split():
             raise AttributeError(f"stepwell.lax has no '{name}', which jax.lax has: {why}")
     near = get_close_matches(name, __all__, 1, 0.6)
-    told = f"; the nearest is {near[0]}" if near else ""
-    raise AttributeError(f"module 'stepwell.lax' has no attribute '{name}'{told}")
+    hint = f"; the nearest is {near[0]}" if near else ""
+    raise AttributeError(f"module 'stepwell.lax' has no attribute '{name}'{hint}")
 
 
 __all__ = [
@@ -386,4 +386,4 @@ def __dir__() -> list[str]:
 
 
 for _name in EXAMPLES:
-    globals()[_name].__doc__ = told(_name, globals()[_name])
+    globals()[_name].__doc__ = docstring_of(_name, globals()[_name])

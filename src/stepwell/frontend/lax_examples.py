@@ -269,7 +269,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
 """A call, and the result of `sw.eval_shape` for it; of ``len:`` calls, its length."""
 
 
-def told(name: str, function: Any) -> str:
+def docstring_of(name: str, function: Any) -> str:
     """Return the docstring of a function with its example, its source and all its parameters."""
     doc = inspect.getdoc(function) or ""
     call, result = EXAMPLES[name]

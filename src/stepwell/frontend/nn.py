@@ -188,8 +188,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'stepwell.nn' has no attribute '{name}'")
     if name in _NOT_HERE:
         raise AttributeError(f"stepwell.nn has no '{name}', which jax.nn has: {_NOT_HERE[name]}")
-    told = import_module("stepwell.frontend.torch_names").layer(name, __all__)
-    raise AttributeError(f"module 'stepwell.nn' has no attribute '{name}'{told}")
+    hint = import_module("stepwell.frontend.torch_names").layer(name, __all__)
+    raise AttributeError(f"module 'stepwell.nn' has no attribute '{name}'{hint}")
 
 
 _NOT_HERE = dict.fromkeys(

@@ -80,9 +80,9 @@ class Outside:
             found = looked_up(kind, holder, key)
             if not fits(tree, found, []):
                 return _change(tree, found, path)
-        for array, (name, *told) in zip(self._arrays(), self.types, strict=True):
-            if not _has_type(array, *told):
-                return Change(name, f"{told[0]}{list(told[1])}", shown(array), False)
+        for array, (name, *type) in zip(self._arrays(), self.types, strict=True):
+            if not _has_type(array, *type):
+                return Change(name, f"{type[0]}{list(type[1])}", shown(array), False)
         return None
 
     def _arrays(self) -> list[Any]:

@@ -28,11 +28,11 @@ class CacheInfo(NamedTuple):
     """The change that caused each trace but the first."""
 
 
-def limit_of(told: Any) -> int | None:
+def limit_of(limit: Any) -> int | None:
     """Return the most traces of a function, as given to `jit`; None for no limit."""
-    if told is not None and int(told) < 1:
-        raise ValueError(f"max_traces is how often it may be traced, got {told}")
-    return None if told is None else int(told)
+    if limit is not None and int(limit) < 1:
+        raise ValueError(f"max_traces is how often it may be traced, got {limit}")
+    return None if limit is None else int(limit)
 
 
 class Retraces:
@@ -82,7 +82,7 @@ def _nearest(call: Call, earlier: Sequence[Call]) -> str:
 
 
 def _differences(call: Call, other: Call) -> list[str]:
-    told = [
+    reasons = [
         f"the static argument '{name}' is {shown(call.static[name])}, was "
         f"{shown(other.static[name])}; each value is a program of its own"
         for (name, key), (also, before) in zip(call.key[0], other.key[0], strict=False)
@@ -90,10 +90,10 @@ def _differences(call: Call, other: Call) -> list[str]:
     ]
     here, before = call.static.keys(), other.static.keys()
     for name in (n for n in call.static if n not in before):
-        told.append(f"'{name}' is left to its default, known while tracing, and was passed")
+        reasons.append(f"'{name}' is left to its default, known while tracing, and was passed")
     for name in (n for n in other.static if n not in here):
         help = f"if its values are few, static_argnames=('{name}',) has a program for each"
-        told.append(f"'{name}' is passed, and was left to its default; {help}")
+        reasons.append(f"'{name}' is passed, and was left to its default; {help}")
     if here == before and call.key[1] != other.key[1]:
         names = [
             name
@@ -101,10 +101,10 @@ def _differences(call: Call, other: Call) -> list[str]:
             if tree != before
         ]
         what = f"'{names[0]}' is" if names else "the arguments are"
-        return [*told, f"{what} built otherwise; keep the containers and their keys the same"]
+        return [*reasons, f"{what} built otherwise; keep the containers and their keys the same"]
     pairs = zip(call.arguments, other.arguments, strict=False)
-    told += [_argument(now, was) for now, was in pairs if now != was]
-    return told or ["it is called in another way, or one array is passed twice"]
+    reasons += [_argument(now, was) for now, was in pairs if now != was]
+    return reasons or ["it is called in another way, or one array is passed twice"]
 
 
 def _argument(now: Argument, was: Argument) -> str:

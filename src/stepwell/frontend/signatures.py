@@ -15,9 +15,9 @@ from stepwell.frontend.specs import Dim, ShapeDtypeStruct
 class InputSignature:
     """The types of a function's array arguments, in order; sizes may be `Dim`."""
 
-    def __init__(self, told: Sequence[Any]) -> None:
+    def __init__(self, specs: Sequence[Any]) -> None:
         self.specs: list[ShapeDtypeStruct] = []
-        for spec in flatten(tuple(told))[0]:
+        for spec in flatten(tuple(specs))[0]:
             if not isinstance(spec, ShapeDtypeStruct):
                 raise TypeError(
                     f"input_signature is of sw.ShapeDtypeStruct(shape, dtype), got {spec!r}"
@@ -38,20 +38,21 @@ class InputSignature:
         axes: list[Axis] = []
         for number, (argument, spec) in enumerate(zip(call.arguments, self.specs, strict=True)):
             _check_type(argument, spec)
-            for axis, (size, told) in enumerate(zip(argument.shape, spec.shape, strict=True)):
-                if not isinstance(told, Dim):
-                    if size != told:
+            for axis, (size, wanted) in enumerate(zip(argument.shape, spec.shape, strict=True)):
+                if not isinstance(wanted, Dim):
+                    if size != wanted:
                         raise TypeError(_message(argument, spec, f"axis {axis} has size {size}"))
                     continue
                 try:
-                    value = told.of(size)
+                    value = wanted.of(size)
                 except ValueError as error:
                     raise TypeError(_message(argument, spec, str(error))) from None
-                if values.setdefault(told.name, value) != value:
-                    what = f"{told.name} is {values[told.name]} already, and {value} by axis {axis}"
+                if values.setdefault(wanted.name, value) != value:
+                    known = values[wanted.name]
+                    what = f"{wanted.name} is {known} already, and {value} by axis {axis}"
                     raise TypeError(_message(argument, spec, what))
-                symbol = names.setdefault(told.name, len(names))
-                axes.append(Axis(number, axis, symbol, told.by, told.constant))
+                symbol = names.setdefault(wanted.name, len(names))
+                axes.append(Axis(number, axis, symbol, wanted.by, wanted.constant))
         return Sizes(tuple(axes), len(names)) if axes else None
 
 

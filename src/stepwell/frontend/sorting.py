@@ -90,8 +90,8 @@ def _ordered(op: str, x: Any, axis: int | None, kind: str | None, descending: bo
     if op == "sort" and value.kind.kind != "float" and value.shape[at] <= EXCHANGED:
         return _exchanged(value, at, descending)
     result = INTEGER if op == "argsort" else value.kind
-    told = {"axis": at, "descending": descending}
-    return value.graph.emit(op, [value], [(result, value.shape)], (), **told)[0]
+    properties = {"axis": at, "descending": descending}
+    return value.graph.emit(op, [value], [(result, value.shape)], (), **properties)[0]
 
 
 def of_ranks(row: Tensor, ranks: Tensor) -> Tensor:
@@ -99,9 +99,11 @@ def of_ranks(row: Tensor, ranks: Tensor) -> Tensor:
 
     ranks : has the shape of ``row`` without the last axis
     """
-    told = {"axis": row.ndim - 1}
+    properties = {"axis": row.ndim - 1}
     result = [(row.kind, ranks.shape)]
-    return row.graph.emit("order_statistics", [row, cast(ranks, INTEGER)], result, (), **told)[0]
+    return row.graph.emit(
+        "order_statistics", [row, cast(ranks, INTEGER)], result, (), **properties
+    )[0]
 
 
 def _exchanged(value: Tensor, axis: int, descending: bool) -> Tensor:
@@ -196,7 +198,9 @@ def top_k(operand: Any, k: int) -> tuple[Tensor, Tensor]:
     at = check_axis(-1, value.ndim)
     if not 0 <= k <= value.shape[at]:
         raise ValueError(f"k must lie in 0..{value.shape[at]}, got {k}")
-    told = {"axis": at, "descending": True}
-    (order,) = value.graph.emit("argsort", [value], [(as_dtype("i32"), value.shape)], (), **told)
+    properties = {"axis": at, "descending": True}
+    (order,) = value.graph.emit(
+        "argsort", [value], [(as_dtype("i32"), value.shape)], (), **properties
+    )
     places = order[..., :k]
     return take_along_axis(value, places), places

@@ -193,8 +193,8 @@ class Function:
             handler.body = [refuse, *self.block(handler.body)]
         if node.handlers:
             every: list[ast.expr] = [self.expression(c) for c in caught]
-            told = later(ast.Tuple(every, ast.Load()))
-            enter = place(ast.Expr(runtime("trying", told)), node)
+            types = later(ast.Tuple(every, ast.Load()))
+            enter = place(ast.Expr(runtime("trying", types)), node)
             leave = place(ast.Expr(runtime("tried")), node)
             inner = ast.Try([enter, *node.body], [], [], [leave])
             node.body = [place(ast.copy_location(inner, node), node)]

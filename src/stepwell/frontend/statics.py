@@ -292,11 +292,11 @@ def _is_open(kind: type[Any]) -> bool:
 
 
 def _scalar_key(value: np.generic) -> tuple[Hashable, ...]:
-    told = repr(value.dtype)
+    dtype = repr(value.dtype)
     if value.dtype.hasobject:
-        return told, Same(value)
+        return dtype, Same(value)
     # the padding bytes of a long double are arbitrary
-    return told, repr(value) if value.dtype.char in "gG" else value.tobytes()
+    return dtype, repr(value) if value.dtype.char in "gG" else value.tobytes()
 
 
 def _guard(value: Any, depth: int) -> Guard:

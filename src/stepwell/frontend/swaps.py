@@ -8,9 +8,9 @@ from stepwell.frontend.errors import TraceError
 class Swapped(TraceError):
     """Raised when written arrays exchange places; after ``order`` iterations they are back."""
 
-    def __init__(self, told: str, order: int) -> None:
+    def __init__(self, names: str, order: int) -> None:
         super().__init__(
-            f"{told} change places in a loop that cannot say how often it went round; "
+            f"{names} change places in a loop that cannot say how often it went round; "
             "copy instead: u[:] = v"
         )
         self.order = order

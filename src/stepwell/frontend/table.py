@@ -178,7 +178,7 @@ def _check_default(name: str, key: str, value: Any, theirs: inspect.Signature) -
 
 def complete() -> None:
     """Register the functions of the modules that are imported late, as most programs do not use."""
-    import_module("stepwell.frontend.late")
+    import_module("stepwell.frontend.rarely_used")
 
 
 def has_ufunc(name: str) -> bool:

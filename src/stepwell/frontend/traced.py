@@ -28,7 +28,7 @@ from stepwell.frontend.promotion import fresh, full, lift
 from stepwell.frontend.pytree import Tree, flatten, paths, unflatten, with_leaves
 from stepwell.frontend.result_names import result_names
 from stepwell.frontend.spelling import type_text
-from stepwell.frontend.standing import Alone
+from stepwell.frontend.standalone_variables import Alone
 from stepwell.frontend.state.donation import donations
 from stepwell.frontend.state.variables import A_VARIABLE, TracedVariable
 from stepwell.frontend.tensor import Tensor
@@ -124,11 +124,11 @@ def function_text(
     code = getattr(inspect.unwrap(function), "__code__", None)
     at = f" loc({literal(code.co_filename)}:{code.co_firstlineno}:1)" if code else ""
     called = called or [""] * len(results)
-    told = [
+    shown = [
         _result_type(type_text(t.kind, t.shape), n, (into or {}).get(k))
         for k, (t, n) in enumerate(zip(results, called, strict=True))
     ]
-    returns = f"({', '.join(told)})" if len(told) != 1 or "{" in told[0] else told[0]
+    returns = f"({', '.join(shown)})" if len(shown) != 1 or "{" in shown[0] else shown[0]
     return "\n".join(
         [f"func.func @{entry}({head}) -> {returns}{attributes} {{", *lines, f"{back}{at}", "}", ""]
     )
@@ -136,9 +136,9 @@ def function_text(
 
 def _result_type(type: str, name: str, into: int | None) -> str:
     """Return the type of a result with its attributes: a name (plain names only), a donation."""
-    told = [f'nd.name = "{name}"'] if _PLAIN.fullmatch(name) else []
-    told += [f"nd.into = {into} : i64"] if into is not None else []
-    return f"{type} {{{', '.join(told)}}}" if told else type
+    attributes = [f'nd.name = "{name}"'] if _PLAIN.fullmatch(name) else []
+    attributes += [f"nd.into = {into} : i64"] if into is not None else []
+    return f"{type} {{{', '.join(attributes)}}}" if attributes else type
 
 
 _PLAIN = re.compile(r"[\w.'\[\]-]{1,60}", re.ASCII)
@@ -187,8 +187,8 @@ def _once(
     written.standing = None if known else alone.begin(written)
     inputs = [_argument(written, a, where) for a in call.arguments]
     head = [fresh(value) for value in inputs]
-    for value, told in zip(inputs, call.arguments, strict=True):
-        value.weak, value.cell = told.weak, told.cell
+    for value, argument in zip(inputs, call.arguments, strict=True):
+        value.weak, value.cell = argument.weak, argument.cell
     with tracing(written):
         if captures is not None:
             _record_roots(captures, function, call)
@@ -223,8 +223,8 @@ def _once(
     module = _module(written, entry, head, results, function, names, into)
     types = tuple((value.kind, value.shape) for value in results)
     built = _with_variables(tree, returned, inputs)
-    told = replace(effects, apart=written.apart)
-    return Traced(module, entry, built, options, told, types, outside, later)
+    seen = replace(effects, apart=written.apart)
+    return Traced(module, entry, built, options, seen, types, outside, later)
 
 
 def _module(
@@ -258,15 +258,15 @@ def _donated_arrays(call: Call, donated: Collection[str]) -> list[int]:
     """Return the numbers of the arrays in donated arguments; variables are never donated."""
     owners = [name for name, tree in call.trees for _ in paths(tree, name)]
     pairs = enumerate(zip(owners, call.arguments, strict=True))
-    return [i for i, (owner, told) in pairs if owner in donated and not told.variable]
+    return [i for i, (owner, argument) in pairs if owner in donated and not argument.variable]
 
 
-def _argument(written: Trace, told: Argument, where: str) -> Tensor:
+def _argument(written: Trace, argument: Argument, where: str) -> Tensor:
     """Return a new tensor for an argument of the function."""
-    of = TracedVariable if told.variable else Tensor
-    made = written.argument(told.path, told.kind, told.shape, where, of)
+    of = TracedVariable if argument.variable else Tensor
+    made = written.argument(argument.path, argument.kind, argument.shape, where, of)
     if isinstance(made, TracedVariable):
-        made.called = told.path
+        made.called = argument.path
     return made
 
 

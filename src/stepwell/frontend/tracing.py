@@ -214,7 +214,7 @@ class Trace:
         if self.captures is None:
             return self.constant(np.asarray(array))
         leaf = self.captures.leaves.get(id(array)) or self.captures.bind(array, "array")
-        return self.captures.given(leaf)
+        return self.captures.tensor_of(leaf)
 
     def constant(self, array: NDArray[Any]) -> Tensor:
         """Return a user's array as a value: an inline constant, a weight or an argument."""

@@ -107,8 +107,8 @@ def _of_bfloat16(function: Any, inputs: Sequence[Any], dtype: Any) -> Any:
     try:
         function.resolve_dtypes((*kinds, *(None,) * function.nout))
     except TypeError:
-        told = " and ".join(str(getattr(v, "dtype", type(v).__name__)) for v in inputs)
-        raise TypeError(f"numpy.{function.__name__} is not defined for {told}") from None
+        types = " and ".join(str(getattr(v, "dtype", type(v).__name__)) for v in inputs)
+        raise TypeError(f"numpy.{function.__name__} is not defined for {types}") from None
     if dtype is not None:
         inputs = [converted(v, as_dtype(dtype)) for v in inputs]
     elif function.__name__ in _BY_BITS:
@@ -158,8 +158,8 @@ def _resolved(function: Any, inputs: Sequence[Any], dtype: Any) -> list[DType]:
     except TypeError as error:
         if "boolean" in str(error):
             raise
-        told = " and ".join(k.__name__ if isinstance(k, type) else str(k) for k in kinds)
-        raise TypeError(f"numpy.{function.__name__} is not defined for {told}") from None
+        types = " and ".join(k.__name__ if isinstance(k, type) else str(k) for k in kinds)
+        raise TypeError(f"numpy.{function.__name__} is not defined for {types}") from None
     if np.float64 in found[: function.nin]:
         remark(inputs)
     return [ours(k) for k in found[: function.nin + 1]]

@@ -83,8 +83,8 @@ class Variants:
         """Return the number of traces, and their reasons."""
         with self._lock:
             programs = len({id(v.program) for each in self._known.values() for v in each})
-            told = self.retraces
-            return CacheInfo(len(told.calls), programs, told.most, tuple(told.reasons))
+            retraces = self.retraces
+            return CacheInfo(len(retraces.calls), programs, retraces.most, tuple(retraces.reasons))
 
     def clear(self) -> None:
         """Forget all programs."""
@@ -128,14 +128,14 @@ class Variants:
                 except NotGeneralError as error:
                     self.general.log(error)
                     continue
-                return _variant(program, traced, template.told(call))
+                return _variant(program, traced, template.packed_sizes(call))
         return None
 
     def _made_general(
-        self, call: Call, trace: Tracer, earlier: Sequence[Call], told: Sizes | None
+        self, call: Call, trace: Tracer, earlier: Sequence[Call], declared: Sizes | None
     ) -> Variant | None:
         """Return a new program for any size; None if none is wanted or possible."""
-        if (sizes := self.general.wanted(call, earlier, told)) is None:
+        if (sizes := self.general.wanted(call, earlier, declared)) is None:
             return None
         from stepwell.frontend.general import NotGeneralError, Template
 
@@ -149,7 +149,7 @@ class Variants:
         except (NotGeneralError, CompileError) as error:
             self.general.refused(call, error)
             return None
-        return _variant(program, traced, template.told(call))
+        return _variant(program, traced, template.packed_sizes(call))
 
     def _changed(self, known: list[Variant]) -> Change | None:
         """Return the difference of the captured state from the last program's."""

@@ -48,9 +48,9 @@ class _Frozen:
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        told = dict(self._array.__array_interface__)
-        told["data"] = told["data"][0], True
-        return told
+        interface = dict(self._array.__array_interface__)
+        interface["data"] = interface["data"][0], True
+        return interface
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -55,7 +55,7 @@ def is_own_entry(folder: Path) -> bool:
         files = [entry.stat(follow_symlinks=False) for entry in entries]
     return all(
         stat.S_ISREG(file.st_mode)
-        and file.st_uid in _own()
+        and file.st_uid in _trusted_owners()
         and not (others_enter and _why_open(file, is_last=True))
         for file in files
     )
@@ -91,7 +91,7 @@ def _path_entries(folder: Path) -> list[tuple[str, os.stat_result]]:
 
 def _why_open(status: os.stat_result, is_last: bool) -> str:
     """Return why others could change or replace a folder or link."""
-    if status.st_uid not in _own():
+    if status.st_uid not in _trusted_owners():
         return f"belongs to another user (number {status.st_uid})"
     if stat.S_ISLNK(status.st_mode):
         return ""  # replacing a link needs write access to its folder
@@ -106,7 +106,7 @@ def _why_open(status: os.stat_result, is_last: bool) -> str:
 
 
 @cache
-def _own() -> frozenset[int]:
+def _trusted_owners() -> frozenset[int]:
     """Return the user ids of this user and of the system.
 
     In a container without the system's user id, the system's files appear to belong to nobody.

@@ -5,6 +5,6 @@ and target, `random_programs` draws well-typed programs of `nd`, `user_programs`
 users write them, `assert_same` compares results. Each module imports its requirements itself.
 """
 
-from stepwell.testing.same import assert_same
+from stepwell.testing.comparing import assert_same
 
 __all__ = ["assert_same"]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from stepwell.testing.needs import need
+from stepwell.testing.requirements import need
 from stepwell.testing.run_lines import RunFailure, in_process, run_line
 
 need("filecheck", "lit's files inside pytest")

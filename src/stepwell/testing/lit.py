@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from stepwell.testing.needs import need
+from stepwell.testing.requirements import need
 
 PACKAGES = str(Path(__file__).parents[2])
 """The folder of the package, for commands that lit starts."""

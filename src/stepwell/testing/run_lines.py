@@ -15,7 +15,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
 from pathlib import Path
 
-from stepwell.testing.needs import need
+from stepwell.testing.requirements import need
 
 _RUN = re.compile(r"//\s*RUN:\s*(.*)")
 _CONDITION = re.compile(r"^// (REQUIRES|XFAIL|UNSUPPORTED):", re.MULTILINE)

@@ -10,7 +10,7 @@ from typing import Any
 
 from stepwell.core.machine import Machine, described_machine
 from stepwell.runtime.opencl.device import Device, devices, open_device
-from stepwell.runtime.opencl.machines import MEASURED, file_of, machine_of, measured, told_by
+from stepwell.runtime.opencl.machines import MEASURED, file_of, machine_of, measured, reported_by
 from stepwell.tools.machines import spelled
 
 SHOWN = (
@@ -52,7 +52,7 @@ def devices_command(options: argparse.Namespace) -> int:
 def described(device: Device, is_default: bool, again: bool = False) -> Described:
     """Return the properties of a device."""
     machine = machine_of(device, described_machine())
-    reported = told_by(device)
+    reported = reported_by(device)
     assumed = "assumed" if device.is_cpu else f"assumed, as {file_of(device)}"
     sources = {name: "told by the driver" if reported.get(name) else assumed for name in SHOWN}
     figures = measured(device, again)

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-import stepwell.frontend.late
+import stepwell.frontend.rarely_used
 import stepwell.numpy
 from stepwell.frontend import lax, nn, random
 from stepwell.frontend.facade import NAMES
 from stepwell.frontend.table import FUNCTIONS, UFUNCS
 
-assert stepwell.frontend.late and stepwell.numpy
+assert stepwell.frontend.rarely_used and stepwell.numpy
 
 ARRAY_API = {
     "creation": "arange asarray empty empty_like eye from_dlpack full full_like linspace meshgrid "

@@ -41,8 +41,8 @@ def donated_names(
     names : the names of all arguments
     raises ValueError : a donated name is not an argument, or it is static
     """
-    told, numbers = options.pop("donate_argnames", ()), options.pop("donate_argnums", ())
-    found = {told} if isinstance(told, str) else set(told)
+    names_given, numbers = options.pop("donate_argnames", ()), options.pop("donate_argnums", ())
+    found = {names_given} if isinstance(names_given, str) else set(names_given)
     found |= {names[i] for i in ((numbers,) if isinstance(numbers, int) else numbers)}
     if unknown := sorted(found.difference(names)):
         raise ValueError(f"the function has no argument {', '.join(unknown)} to donate")
@@ -135,7 +135,7 @@ def _elementwise_users(lines: Sequence[str]) -> dict[str, list[str]]:
     return made
 
 
-def told(
+def warn_of_copies(
     effects: Effects, leaves: Sequence[Any], results: Sequence[Any], program: Any
 ) -> Sequence[Any]:
     """Warn, once for each program, of donated arguments whose memory was not used, with the reason.
@@ -143,15 +143,15 @@ def told(
     leaves : the arguments
     results : the results of the program; they are returned
     """
-    late = _copied(program) if effects.donated and not effects.told else frozenset[int]()
+    late = _copied(program) if effects.donated and not effects.warned else frozenset[int]()
     for k, i in effects.donated:
         name = effects.names[i]
         why = "" if results[k] is leaves[i] else _reason(effects, leaves, i)
         if not why and k in late:
             why = "is still read when the result that takes its memory is made, which is copied"
-        if why and (name, why) not in effects.told:
+        if why and (name, why) not in effects.warned:
             LOG.warning("the donated argument '%s' %s", name, why)
-        effects.told.add((name, why))
+        effects.warned.add((name, why))
     return results
 
 

@@ -162,8 +162,8 @@ class Batched:
         """Record the leaves of an argument."""
         leaves, tree = flatten(value)
         self.trees.append(tree)
-        told = spread(axes, tree, f"{what}= of vmap", f"argument '{name}' of '{self.name}'")
-        for path, leaf, axis in zip(paths(tree, name), leaves, told, strict=True):
+        given_axes = spread(axes, tree, f"{what}= of vmap", f"argument '{name}' of '{self.name}'")
+        for path, leaf, axis in zip(paths(tree, name), leaves, given_axes, strict=True):
             self.leaves.append(self._leaf(path, leaf, axis))
 
     def _leaf(self, path: str, value: Any, axis: int | None) -> Leaf:
@@ -186,13 +186,13 @@ class Batched:
             )
         return Leaf(path, found, axis % rank)
 
-    def _size(self, told: int | None) -> int:
+    def _size(self, given_axes: int | None) -> int:
         """Return the number of examples."""
         sizes = {
             leaf.path: leaf.value.shape[leaf.axis] for leaf in self.leaves if leaf.axis is not None
         }
-        if told is not None:
-            sizes = {"axis_size=": index(told), **sizes}
+        if given_axes is not None:
+            sizes = {"axis_size=": index(given_axes), **sizes}
         if not sizes:
             raise ValueError(
                 f"vmap of '{self.name}' has no examples: no argument has an axis of them by "
@@ -277,9 +277,9 @@ class Batched:
 
     def _out(self, axes: Axes, main: Results) -> list[int | None]:
         """Return the batch axis of each result, counted from 0."""
-        told = spread(axes, main.tree, "out_axes= of vmap", f"what '{self.name}' returns")
+        given_axes = spread(axes, main.tree, "out_axes= of vmap", f"what '{self.name}' returns")
         found: list[int | None] = []
-        for value, axis in zip(main.values, told, strict=True):
+        for value, axis in zip(main.values, given_axes, strict=True):
             rank = len(value.shape) + 1
             if axis is not None and not -rank <= axis < rank:
                 raise ValueError(

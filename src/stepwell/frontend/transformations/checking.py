@@ -14,10 +14,10 @@ from stepwell.frontend.jit import jit
 from stepwell.frontend.pytree import Tree, flatten, paths, unflatten
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace
+from stepwell.frontend.transformations.differentiated import names_of
 from stepwell.frontend.transformations.gradients import grad
 from stepwell.frontend.transformations.products import jvp
 from stepwell.frontend.transformations.transformed import call, check_function, name_of
-from stepwell.frontend.transformations.wanted import names_of
 
 EPS = float(np.cbrt(np.finfo(np.float64).eps))
 """The step of central differences, relative to an element: it minimizes their error."""

@@ -13,10 +13,10 @@ from stepwell.frontend.pytree import flatten, paths, unflatten
 from stepwell.frontend.spelling import Verbatim
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import current_trace
+from stepwell.frontend.transformations.differentiated import names_of
 from stepwell.frontend.transformations.products import values_of
 from stepwell.frontend.transformations.regions import same_number, write_region
 from stepwell.frontend.transformations.transformed import Transformed, call, name_of
-from stepwell.frontend.transformations.wanted import names_of
 
 
 @dataclass(frozen=True)
@@ -184,10 +184,12 @@ def checkpoint(
         )
     if policy is not None:
         _check_policy("checkpoint", policy)
-    told = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
     def apply(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        given = {n: v for n, v in enumerate(args) if n not in told and n - len(args) not in told}
+        given = {
+            n: v for n, v in enumerate(args) if n not in static and n - len(args) not in static
+        }
         leaves, tree = flatten((given, kwargs))
         named = names_of(function, len(args))
         said = [p for n, v in given.items() for p in paths(flatten(v)[1], named[n])]

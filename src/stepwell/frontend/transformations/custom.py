@@ -13,6 +13,7 @@ from stepwell.frontend.promotion import cast, fresh, full, is_number, lift
 from stepwell.frontend.pytree import Tree, flatten, paths, unflatten
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace, current_trace
+from stepwell.frontend.transformations.differentiated import names_of
 from stepwell.frontend.transformations.products import values_of
 from stepwell.frontend.transformations.regions import (
     Results,
@@ -27,7 +28,6 @@ from stepwell.frontend.transformations.transformed import (
     name_of,
     signature_of,
 )
-from stepwell.frontend.transformations.wanted import names_of
 from stepwell.frontend.transformations.zero import is_float0, zeros_of_float0
 
 Fun = Callable[..., Any]
@@ -65,15 +65,15 @@ class _Custom(Transformed):
 
     def __init__(self, fun: Fun, what: str, nondiff_argnums: int | Sequence[int]) -> None:
         super().__init__(fun, what, self._write)
-        told = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        static = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         parameters = list(signature_of(fun).parameters.values())
         count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
-        for n in told:
+        for n in static:
             if not -count <= n < count and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
                 raise ValueError(
                     f"nondiff_argnums={n} of {what}, but '{name_of(fun)}' has {count} arguments"
                 )
-        self._apart = frozenset(n % count if n < 0 else n for n in told)
+        self._apart = frozenset(n % count if n < 0 else n for n in static)
         self._rule: Any = None
         self._exact = False
         self.__dict__["__signature__"] = self._signature

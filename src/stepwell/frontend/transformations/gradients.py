@@ -11,8 +11,8 @@ from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import full, lift
 from stepwell.frontend.pytree import flatten
 from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.transformations.differentiated import Numbers, Wanted
 from stepwell.frontend.transformations.transformed import Transformed
-from stepwell.frontend.transformations.wanted import Numbers, Wanted
 
 
 @entrance

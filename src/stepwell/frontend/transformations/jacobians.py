@@ -14,11 +14,11 @@ from stepwell.frontend.pytree import unflatten
 from stepwell.frontend.spelling import Verbatim
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import current_trace
+from stepwell.frontend.transformations.differentiated import Numbers, Wanted
 from stepwell.frontend.transformations.gradients import pair
 from stepwell.frontend.transformations.products import values_of
 from stepwell.frontend.transformations.regions import Region, Type
 from stepwell.frontend.transformations.transformed import Transformed
-from stepwell.frontend.transformations.wanted import Numbers, Wanted
 
 Column = Callable[[Tensor], Sequence[Tensor]]
 

@@ -15,6 +15,7 @@ from stepwell.frontend.promotion import cast, is_number, lift
 from stepwell.frontend.pytree import Tree, flatten, paths, unflatten
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace
+from stepwell.frontend.transformations.differentiated import Wanted
 from stepwell.frontend.transformations.gradients import grad, pair
 from stepwell.frontend.transformations.regions import Region
 from stepwell.frontend.transformations.residuals import (
@@ -24,7 +25,6 @@ from stepwell.frontend.transformations.residuals import (
     unlike,
 )
 from stepwell.frontend.transformations.transformed import Transformed, check_function, name_of
-from stepwell.frontend.transformations.wanted import Wanted
 from stepwell.frontend.transformations.zero import is_float0, zeros_of_float0
 
 Fun = Callable[..., Any]

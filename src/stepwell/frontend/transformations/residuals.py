@@ -78,7 +78,7 @@ class Second:
         """Return the compiled second program; it is for any size if the first one is."""
         with _lock:
             if (found := _seconds.get(self.first)) is None:
-                text = self.first.given.replace(_BEFORE, _AFTER, 1)
+                text = self.first.module_text.replace(_BEFORE, _AFTER, 1)
                 module = self.module
                 module = ModuleText(text, module.name, module.resources, hashed=True)
                 found = _seconds[self.first] = compile(module, self.entry, **self.options)

@@ -118,8 +118,8 @@ class Device:
     def id(self) -> str:
         """A digest of everything that determines its binaries, for cache keys."""
         handle, platform = self.handle, self.handle.platform
-        told = (platform.name, platform.version, handle.name, handle.driver_version, *self.flags)
-        return digest(*(text.strip() for text in told))
+        names = (platform.name, platform.version, handle.name, handle.driver_version)
+        return digest(*(text.strip() for text in (*names, *self.flags)))
 
     def lanes(self, step: Mapping[str, Any]) -> int:
         """Return the lanes of a group: those of the step, but 1 for a copy kernel on a CPU."""

@@ -58,10 +58,10 @@ def machine_on(text: str, host: Machine) -> Machine:
 
 def machine_of(device: Device, host: Machine) -> Machine:
     """Return the machine of a device: reported properties, the rest from its machine file."""
-    told = told_by(device)
+    reported = reported_by(device)
     if device.is_cpu:
-        return _with(host, {name: told[name] for name in ("compute_units", "local_memory")})
-    return _with(known_machine(file_of(device)), told)
+        return _with(host, {name: reported[name] for name in ("compute_units", "local_memory")})
+    return _with(known_machine(file_of(device)), reported)
 
 
 def file_of(device: Device) -> str:
@@ -71,7 +71,7 @@ def file_of(device: Device) -> str:
     return next(names, ASSUMED)
 
 
-def told_by(device: Device) -> dict[str, int]:
+def reported_by(device: Device) -> dict[str, int]:
     """Return the properties that a device's driver reports."""
     handle = device.handle
     units = max(int(handle.max_compute_units), 1)
@@ -96,9 +96,9 @@ def _query(handle: Any, name: str) -> int:
     return 0
 
 
-def _with(machine: Machine, told: Mapping[str, int]) -> Machine:
+def _with(machine: Machine, reported: Mapping[str, int]) -> Machine:
     """Return a machine with reported properties; drivers report unknown ones as 0."""
-    known = {n: v for n, v in told.items() if v > 0 and PROPERTIES[n].holds(v)}
+    known = {n: v for n, v in reported.items() if v > 0 and PROPERTIES[n].holds(v)}
     return replace(machine, **known)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from stepwell.frontend.facade import facades
 from stepwell.frontend.table import FUNCTIONS, METHODS, complete
-from stepwell.testing.numpy_calls.further import FURTHER
 from stepwell.testing.numpy_calls.values import Call, Draw
+from stepwell.testing.numpy_calls.with_arguments import FURTHER
 from stepwell.testing.numpy_calls.writing import COPIES, UNKNOWN_SIZES
 
 SUMS = {

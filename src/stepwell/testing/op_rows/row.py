@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from stepwell.core.dtypes import DTYPES, DType
 from stepwell.core.shapes import Shape
+from stepwell.testing.comparing import differing
 from stepwell.testing.op_rows.values import anything
-from stepwell.testing.same import differing
 
 Array: TypeAlias = "NDArray[Any]"
 Values: TypeAlias = Callable[[np.random.Generator, DType, Shape], Array]

@@ -6,7 +6,7 @@ known to stay exact, so that most results must be bit-identical in any order of 
 inexact value is only an operand of ops that do not magnify a difference.
 """
 
-from stepwell.testing.needs import need
+from stepwell.testing.requirements import need
 
 for _module in ("hypothesis", "ml_dtypes"):
     need(_module, "random programs")

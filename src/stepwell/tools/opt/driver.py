@@ -25,8 +25,8 @@ from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
 from stepwell.dialects.verification import verify
 from stepwell.driver.blame import blame
+from stepwell.driver.check_lowered import Introduced
 from stepwell.driver.floors import LOOPS, first_stage, guard
-from stepwell.driver.leavings import Introduced
 from stepwell.driver.pass_pipeline import SOURCE as PIPELINE
 from stepwell.driver.pass_pipeline import Step, parse
 from stepwell.driver.pipeline import STAGE_NAMES, default_stages

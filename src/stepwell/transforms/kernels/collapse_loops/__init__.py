@@ -132,11 +132,11 @@ class _Rewriting:
         unknown = shape(op.tensor).count(DYNAMIC_INDEX)
         if not groups or (unknown == 0 and not op.dynamic_sizes):
             return
-        told = iter(list(op.dynamic_sizes))
+        dynamic = iter(list(op.dynamic_sizes))
         sizes: list[SSAValue] = []
         source, merged = self.merging.sizes[op.tensor], shape(op.tensor)
         for axis, group in enumerate(groups):
-            known = [next(told) for k in group if source[k] == DYNAMIC_INDEX]
+            known = [next(dynamic) for k in group if source[k] == DYNAMIC_INDEX]
             if merged[axis] != DYNAMIC_INDEX:
                 continue
             if len(group) == 1:

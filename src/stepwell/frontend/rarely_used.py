@@ -9,7 +9,6 @@ from stepwell.frontend import (
     matrices,
     more_ufuncs,
     nan_functions,
-    odds,
     order_statistics,
     sets,
     signals,
@@ -18,6 +17,6 @@ from stepwell.frontend import (
 
 MODULES = (
     *(choosing, einstein, histograms, inserting, linalg, matrices, more_ufuncs, nan_functions),
-    *(odds, order_statistics, sets, signals, statistics),
+    *(order_statistics, sets, signals, small_functions, statistics),
 )
 """Modules that register their functions in the table when imported."""
