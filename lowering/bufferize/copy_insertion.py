@@ -424,7 +424,7 @@ def _has_resource(function: func.FuncOp, number: int) -> bool:
 
 def _host_shape(sizes: Sizes, op: kernel.LaunchOp, summary: KernelSummary, shape: Shape) -> Shape:
     """Return a shape in terms of a kernel's arguments in terms of the host function's."""
-    return tuple(summary.sizes.told(n, op.operands, sizes) for n in shape)
+    return tuple(summary.sizes.in_caller(n, op.operands, sizes) for n in shape)
 
 
 def _return(copies: Copies, op: func.ReturnOp) -> None:

@@ -12,6 +12,7 @@ from stepwell.frontend import (
     order_statistics,
     sets,
     signals,
+    small_functions,
     statistics,
 )
 

@@ -36,7 +36,7 @@ _FREE = (arith.ConstantOp, arith.IndexCastOp, scf.YieldOp)
 
 
 @dataclass(frozen=True)
-class Turned:
+class Interchanged:
     """The inner loops that an interchange moves around the outer one; outermost first."""
 
     bodies: Sequence[Block]
@@ -139,7 +139,7 @@ def _jammed_body(
     return block
 
 
-def turn(block: Block) -> Turned | None:
+def interchange(block: Block) -> Interchanged | None:
     """Move the inner loops in the body of a loop out, to be put around it, if that pays.
 
     block : the finished body of a counted loop
@@ -168,7 +168,7 @@ def turn(block: Block) -> Turned | None:
             argument.name_hint = old.name_hint
     for nest in nests:
         _inline(nest, [body.args[0] for body in bodies])
-    return Turned(bodies, limits)
+    return Interchanged(bodies, limits)
 
 
 def _perfect_nest(loop: scf.ForOp) -> list[scf.ForOp]:

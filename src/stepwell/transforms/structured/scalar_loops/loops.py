@@ -22,10 +22,10 @@ from stepwell.transforms.structured.scalar_loops.flow import (
     is_within,
     origin,
 )
+from stepwell.transforms.structured.scalar_loops.interchange import Interchanged, interchange
 from stepwell.transforms.structured.scalar_loops.neighbours import are_apart
 from stepwell.transforms.structured.scalar_loops.reuse import Kept, find_kept, hand_on
 from stepwell.transforms.structured.scalar_loops.translate import Rule, Translation
-from stepwell.transforms.structured.scalar_loops.turning import Turned, turn
 
 INDEX = IndexType()
 
@@ -109,7 +109,7 @@ def _counted_loop(
     limits: tuple[Sequence[SSAValue], SSAValue],
     starts: Sequence[SSAValue],
     kept: Sequence[Kept],
-    turned: Turned | None,
+    interchanged: Interchanged | None,
 ) -> scf.ForOp:
     """Return a counted loop, inside the loops that an interchange moved around it.
 
@@ -126,7 +126,7 @@ def _counted_loop(
             loop.attributes["kernel.columns"] = UnitAttr()
         return loop
 
-    if turned is None:
+    if interchanged is None:
         return write(starts)
 
     def put(starts: Sequence[SSAValue]) -> scf.ForOp:
@@ -134,7 +134,7 @@ def _counted_loop(
         code.put(loop)
         return loop
 
-    return turned.around(code, starts, put)
+    return interchanged.around(code, starts, put)
 
 
 def _new_body(
@@ -271,10 +271,10 @@ def _counted(
     with code.inside(block):
         at = _bind_counter(t, block.args[0], inits[counter.slot].type, (low, high), counter, after)
         _terminate(t, op, block, t.block(after), carried, newest)
-        turned = turn(block)
+        interchanged = interchange(block)
         by_one = counter.step in (1, -1)
         kept = find_kept(code, block, at, counter.step) if by_one else []
-    new = _counted_loop(code, block, (bounds, low), [inits[k] for k in carried], kept, turned)
+    new = _counted_loop(code, block, (bounds, low), [inits[k] for k in carried], kept, interchanged)
     code.put(new, [op.results[k].name_hint for k in carried])
     made = dict(zip(carried, new.results, strict=False))
     results = [made.get(k, inits[k]) for k in range(len(inits))]
