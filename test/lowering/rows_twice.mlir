@@ -3,7 +3,7 @@
 // The gradients of a norm over rows: sums over many rows read them from end to end, apart from what uses the sums; and what both make of
 // x, shift and scale is made in both, not kept.
 // CHECK:       kernel.func @tall_add_sub_sum(
-// CHECK-SAME:  #kernel.schedule<[parallel d1 into 64 {prefetch}, for d1 by 8, for d0 by 32, unroll d1, unroll d0 by 16, vector d0 by 16]>
+// CHECK-SAME:  #kernel.schedule<[parallel d1 into 64, for d1 by 8, for d0 by 32, unroll d1, unroll d0 by 16, vector d0 by 16]>
 // CHECK-NOT:     tensor.empty() : tensor<8192x96xf32>
 // CHECK:       kernel.func @tall_sub_mul(
 // CHECK-SAME:  #kernel.schedule<[parallel d0 {grain 29}, for d1 by 32, unroll d1 by 16, vector d1 by 16]>

@@ -8,12 +8,12 @@
 #kn = affine_map<(d0, d1, d2) -> (d2, d1)>
 #mn = affine_map<(d0, d1, d2) -> (d0, d1)>
 
-// One row waits for memory alone: eight rows of %w at a time, along a strip for each thread, two vectors in a tile.
-// What comes from memory in every call is asked for eight rows before, and so are rows of two pages at most.
+// One row waits for %w alone: sixteen rows of it at a time, along a strip for each thread, two vectors in a tile.
+// Where %w comes from memory in every call it is eight rows, and the next ones are prefetched.
 // CHECK-LABEL: kernel.func @row
-// CHECK-SAME:  #kernel.schedule<[parallel d1 by 1088, for d2 by 8 {prefetch}, for d1 by 32, for d0, for d2, unroll d1 by 16, vector d1 by 16]>
+// CHECK-SAME:  #kernel.schedule<[parallel d1 by 1088, for d2 by 16, for d1 by 32, for d0, for d2, unroll d1 by 16, vector d1 by 16]>
 // ALONE-LABEL: kernel.func @row
-// ALONE-SAME:  #kernel.schedule<[parallel d1 by 2112, for d2 by 8, for d1 by 32, for d0, for d2, unroll d1 by 16, vector d1 by 16]>
+// ALONE-SAME:  #kernel.schedule<[parallel d1 by 2112, for d2 by 16, for d1 by 32, for d0, for d2, unroll d1 by 16, vector d1 by 16]>
 // FAR-LABEL:   kernel.func @row
 // FAR-SAME:  #kernel.schedule<[parallel d1 by 1088, for d2 by 8 {prefetch}, for d1 by 32, for d0, for d2, unroll d1 by 16, vector d1 by 16]>
 // ASKED-LABEL: kernel.func @row
@@ -38,15 +38,17 @@ kernel.func @row(%x: tensor<1x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<1x2
   kernel.return %r : tensor<1x2100xf32>
 }
 
-// What three rows have to do with eight of %w is copied beside each other.
+// From the last cache, three rows read %w in tiles; from memory in strips, and their part for eight rows of %w is packed.
 // CHECK-LABEL: kernel.func @three
-// CHECK-SAME:  #kernel.schedule<[parallel d1 by 1088, for d2 by 8 {prefetch}, for d1 by 16, for d0 by 3, for d2, unroll d0, vector d1 by 16]>
+// CHECK-SAME:  #kernel.schedule<[parallel d0 by 3, parallel d1 by 112, for d2 {prefetch}, unroll d0, unroll d1 by 16, vector d1 by 16]>
+// FAR-LABEL:   kernel.func @three
+// FAR-SAME:    #kernel.schedule<[parallel d1 by 1088, for d2 by 8 {prefetch}, for d1 by 16, for d0 by 3, for d2, unroll d0, vector d1 by 16]>
 // ALONE-LABEL: kernel.func @three
-// LOOPS-LABEL: kernel.func @three
-// LOOPS:         scf.parallel
-// LOOPS:           memref.alloca() {{.*}} : memref<3264xf32>
-// LOOPS:           %packed = memref.alloca() {{.*}} : memref<8x3xf32>
-// LOOPS:           memref.store %{{.*}}, %packed
+// ASKED-LABEL: kernel.func @three
+// ASKED:         scf.parallel
+// ASKED:           memref.alloca() {{.*}} : memref<3264xf32>
+// ASKED:           %packed = memref.alloca() {{.*}} : memref<8x3xf32>
+// ASKED:           memref.store %{{.*}}, %packed
 kernel.func @three(%x: tensor<3x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<3x2100xf32>) -> tensor<3x2100xf32> attributes {kernel.shared = 2} {
   %zero = arith.constant 0.0 : f32
   %s = linalg.fill ins(%zero : f32) outs(%y : tensor<3x2100xf32>) -> tensor<3x2100xf32>

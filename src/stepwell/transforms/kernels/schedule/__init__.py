@@ -26,6 +26,7 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.constness import constant_arguments
+from stepwell.analysis.cost.program import Program
 from stepwell.analysis.levels import Lanes, Nesting, check_levels, schedule_of, write_nesting
 from stepwell.analysis.levels.nesting import LoopedOp, loop_ops
 from stepwell.analysis.structured import element, indices
@@ -33,6 +34,7 @@ from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.transforms.kernels.schedule.along import sums_along, vectorise_apart
+from stepwell.transforms.kernels.schedule.beyond import Arguments
 from stepwell.transforms.kernels.schedule.block_sizes import lanes_of_columns
 from stepwell.transforms.kernels.schedule.blocking import Contraction, choose, wants_prefetch
 from stepwell.transforms.kernels.schedule.groups import Device, write_groups
@@ -123,16 +125,17 @@ class Schedule(Pass):
         """Schedule each kernel."""
         done = write_all_tuned(op, self.lock) if self.lock else set[kernel.FuncOp]()
         machine = self.vectors()
-        ready = constant_arguments(op)
+        ready, idle = constant_arguments(op), Program(op).idle
         for function in op.ops:
             if not isinstance(function, kernel.FuncOp):
                 continue
             tuned = function in done
             if tuned or (not _is_by_hand(function) and not self._in_groups(function)):
                 choose_lanes(function, machine)
-                known = ready.get(function.sym_name.data, set[int]())
-                schedule = partial(_schedule, machine=machine, l2=self.l2, ready=known)
-                some = known if self.l2 and self.versions else None
+                name = function.sym_name.data
+                given = Arguments(ready.get(name, set[int]()), idle.get(name, {}))
+                schedule = partial(_schedule, machine=machine, l2=self.l2, given=given)
+                some = given.ready if self.l2 and self.versions else None
                 with_versions(function, some, schedule, tuned)
 
     def _in_groups(self, function: kernel.FuncOp) -> bool:
@@ -184,7 +187,7 @@ def _is_by_hand(function: kernel.FuncOp) -> bool:
 
 
 def _schedule(
-    function: kernel.FuncOp, some: Range | None, machine: Vectors, l2: int, ready: set[int]
+    function: kernel.FuncOp, some: Range | None, machine: Vectors, l2: int, given: Arguments
 ) -> None:
     ops = [_read(op, some) for op in loop_ops(function)]
     if not ops:
@@ -197,7 +200,7 @@ def _schedule(
         _write_transpose(function, ops[0], nesting, width)
     elif l2 and sums_along(ops, shared, machine):
         vectorise_apart(function, ops, nesting, machine, l2, True)
-    elif blocks := _blocks(function, ops, shared, machine, l2, ready):
+    elif blocks := _blocks(function, ops, shared, machine, l2, given):
         _write_blocks(ops, nesting, blocks)
         _write(function, ops, nesting)
         if machine.described and some is None:
@@ -209,7 +212,7 @@ def _schedule(
         _vectorise_shared(function, ops, axis, nesting, machine, l2)
     else:
         vectorise_apart(function, ops, nesting, machine, l2)
-    run_in_parallel(function, ops, nesting, machine, l2)
+    run_in_parallel(function, ops, nesting, machine, l2, given)
     _write(function, ops, nesting, panels)
     if machine.described and some is None and not is_scattered(ops):
         work = sum(loops.iterations * loops.work for loops in ops)
@@ -258,11 +261,11 @@ def _blocks(
     shared: int,
     machine: Vectors,
     l2: int,
-    ready: set[int],
+    given: Arguments,
 ) -> Contraction | None:
     """Return the blocks of a large contraction."""
     plain = all(isinstance(op, STRAIGHT) and not is_border(op) for op in function.body.block.ops)
-    return choose(ops, shared, machine, l2, ready) if plain else None
+    return choose(ops, shared, machine, l2, given) if plain else None
 
 
 def _write_transpose(function: kernel.FuncOp, loops: Loops, nesting: Nesting, width: int) -> None:

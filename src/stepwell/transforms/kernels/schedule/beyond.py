@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import Vectors
@@ -15,11 +18,26 @@ MIN_L2_MULTIPLE = 24
 last-level cache; for slow last-level caches there is no measurement."""
 NEXT = "what is read next is asked for before, for it comes from memory"
 
-MAX_SHORT_ROW_BYTES = 2 << 12
-"""Bytes of a row up to which it ends before a hardware prefetcher is effective, which stops at the
-end of a page. Prefetched by software, 768 columns come from memory at 22 GB/s, else at 16 (f32) and
-11 (bf16); from the caches they take up to a tenth longer (Zen 4)."""
-SHORT_ROWS = "what is read next is asked for before: a row is two pages at most, and ends too soon"
+
+class Arguments(NamedTuple):
+    """Properties that the launches of a kernel tell about its arguments, by number."""
+
+    ready: Collection[int] = ()
+    """Arguments that are the same in every call: to pack them costs nothing."""
+    idle: Mapping[int, float] = {}
+    """Bytes that a program touches between two uses of an argument, where known."""
+
+    def is_ready(self, value: SSAValue) -> bool:
+        """Whether an operand is the same in every call."""
+        return isinstance(value, BlockArgument) and value.index in self.ready
+
+    def distance(self, value: SSAValue, bytes: int) -> float:
+        """Return the bytes touched between two uses of an operand: at least its own ``bytes``."""
+        known = self.idle.get(value.index, 0.0) if isinstance(value, BlockArgument) else 0.0
+        return max(known, bytes)
+
+
+NO_ARGUMENTS = Arguments()
 
 
 def reads_in_place(l2: int) -> int:
@@ -53,17 +71,12 @@ def stays(machine: Vectors, l2: int) -> int:
     return max(machine.last_cache * part // of, MIN_L2_MULTIPLE * l2)
 
 
-def ends_soon(op: Operation, row: int, bytes: int, l2: int) -> bool:
-    """Whether an operand that exceeds the caches of a core has rows of ``row`` bytes, too short."""
-    if row > MAX_SHORT_ROW_BYTES or bytes < l2 // 2:
-        return False
-    explain_choice(op, lambda: SHORT_ROWS)
-    return True
+def is_beyond(op: Operation, distance: float, machine: Vectors, l2: int) -> bool:
+    """Whether an operand comes from memory, not from the last-level cache, in every call.
 
-
-def is_beyond(op: Operation, bytes: int, machine: Vectors, l2: int) -> bool:
-    """Whether this many bytes come from memory, not from the last-level cache, in every call."""
-    if bytes < stays(machine, l2):
+    distance : the bytes that are touched between two uses of it
+    """
+    if distance < stays(machine, l2):
         return False
     explain_choice(op, lambda: NEXT)
     return True

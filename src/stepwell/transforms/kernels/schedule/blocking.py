@@ -8,14 +8,14 @@ L1 cache.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import SSAValue
 
 from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
 from stepwell.analysis.levels.nesting import first_of_rows
@@ -23,7 +23,8 @@ from stepwell.analysis.products import byte_products, exact_count
 from stepwell.analysis.structured import CASTS, combiner, element, indices
 from stepwell.core.dot_instructions import TOTALS, terms_of
 from stepwell.transforms.kernels.schedule.beyond import (
-    ends_soon,
+    NO_ARGUMENTS,
+    Arguments,
     is_beyond,
     is_near,
     reads_in_place,
@@ -40,6 +41,18 @@ from stepwell.transforms.kernels.schedule.block_sizes import (
     fastest_tile,
     strip_of,
     tile_of_few,
+)
+from stepwell.transforms.kernels.schedule.blocking_reasons import (
+    ASKED,
+    FAR,
+    NO_SCRATCH,
+    NO_SINGLE_SUM,
+    NOT_ALONG,
+    why_in_place,
+    why_in_strips,
+    why_in_tiles,
+    why_packed,
+    why_sizes,
 )
 from stepwell.transforms.kernels.schedule.dot_products import (
     IN_DOTS,
@@ -82,6 +95,10 @@ STRIP_ROW_BYTES = 128
 """Bytes of each row of a strip that are accumulated in registers; half of that for more than two
 rows of the result."""
 
+NEAR_STRIP_ROWS = 16
+"""Rows of a strip that the last cache holds, for one row of the result: as many runs come from
+there at a time, and sums are loaded and stored half as often."""
+
 
 @dataclass(frozen=True)
 class Contraction:
@@ -102,13 +119,13 @@ class Contraction:
 
 
 def choose(
-    ops: Sequence[Loops], shared: int, machine: Vectors, l2: int, ready: Collection[int] = ()
+    ops: Sequence[Loops], shared: int, machine: Vectors, l2: int, given: Arguments = NO_ARGUMENTS
 ) -> Contraction | None:
     """Return tile and block of a kernel that is one large contraction with an epilogue.
 
-    ready : the kernel's arguments that are the same in every call: packing them costs nothing
+    given : properties of the kernel's arguments
     """
-    chosen = _chosen(ops, shared, machine, l2, ready)
+    chosen = _chosen(ops, shared, machine, l2, given)
     found = _only_sum(ops, shared)
     if chosen is None or not chosen.block or found is None:
         return chosen
@@ -119,7 +136,7 @@ def choose(
     panel = before * chosen.block[-2] * bytes
     packed = _packed(found, shared)
     operand = found.op.operands[packed] if packed is not None else None
-    free = isinstance(operand, BlockArgument) and operand.index in ready and not chosen.dots
+    free = operand is not None and given.is_ready(operand) and not chosen.dots
     if (
         panel > MAX_SCRATCH_BYTES and not free
     ):  # only the sum's last loop is split; all iterations of the others are packed
@@ -131,7 +148,7 @@ def choose(
 
 
 def _chosen(
-    ops: Sequence[Loops], shared: int, machine: Vectors, l2: int, ready: Collection[int]
+    ops: Sequence[Loops], shared: int, machine: Vectors, l2: int, given: Arguments
 ) -> Contraction | None:
     """Return tile and block, whatever the size of a packed panel."""
     found = _only_sum(ops, shared)
@@ -152,7 +169,7 @@ def _chosen(
     bytes = wide * deep * bits_of(element(found.op.operands[packed])) // 8
     operand = found.op.operands[packed]
     dots = None if along else multiplied(found, first, shared, machine)
-    free = isinstance(operand, BlockArgument) and operand.index in ready and not along
+    free = given.is_ready(operand) and not along
     free = free and dots is None  # blocks pack words themselves
     enough = _in_place_bytes(found, packed, shared, width, machine, l2, high)
     enough = min(enough, machine.l1 // SMALL_L1_DIVISOR) if free else enough
@@ -160,23 +177,23 @@ def _chosen(
     in_words = of_bytes and high >= MIN_ROWS_OF_WORDS and bytes < machine.last_cache // 8
     settled = free or along or in_words
     if not settled and (strip := strip_of(found, packed, shared, bytes, machine, l2)):
-        return _in_strips(found, packed, strip, (high, width, bytes), machine, l2)
+        return _of_few_rows(found, packed, strip, (high, wide, width, bytes), machine, l2, given)
     size = machine.bits // width // 8
     width = width if along else _narrowed(width, wide)
     least = 1 if free else MIN_ROWS_OF_WORDS if of_bytes else MIN_ROWS
     if high < least or wide < width or bytes <= enough:
-        explain_choice(found.op, lambda: _why_in_place((high, least), wide < width, bytes, enough))
+        explain_choice(found.op, lambda: why_in_place((high, least), wide < width, bytes, enough))
         return None
     if dots is not None:
         return _in_words(found, first, shared, width, machine, l2, dots)
     plain = _by_sizes(found, first, shared, (width, size), machine, l2, along, free)
-    explain_choice(found.op, lambda: _why_packed(operand, bytes, enough, l2, free))
+    explain_choice(found.op, lambda: why_packed(operand, bytes, enough, l2, free))
     if not free and not along:
         simple = _in_rows(found, packed, shared, plain.tile[1] * plain.width)
         near = is_near(found.op, plain.tile[0], plain.width * size, machine)
         plain = replace(plain, pack_first=simple and near, prefetch=bytes >= l2 and near)
     chosen = _widened(found, plain, packed, first, shared)
-    explain_choice(found.op, lambda: _why_sizes(plain.tile, chosen.block, size))
+    explain_choice(found.op, lambda: why_sizes(plain.tile, chosen.block, size))
     if chosen.prefetch:
         explain_choice(found.op, lambda: FAR)
     return chosen
@@ -229,7 +246,7 @@ def _in_words(
     explain_choice(found.op, lambda: IN_DOTS.format(WORDS[elements[0]]))
     terms = terms_of(elements[0])
     sizes = block_of_words(found, first, shared, (tile[0], tile[1] * width), l2, machine, terms)
-    explain_choice(found.op, lambda: _why_sizes(tile, sizes, WORD_BYTES // terms))
+    explain_choice(found.op, lambda: why_sizes(tile, sizes, WORD_BYTES // terms))
     biased = elements == ("i8", "i8") and not machine.signed_dots and not unit
     return Contraction(width, tile, sizes, pack_rows=True, dots=True, bias_to_unsigned=biased)
 
@@ -263,87 +280,39 @@ def _narrowed(width: int, wide: int) -> int:
     return width
 
 
-def _in_strips(
+def _of_few_rows(
     found: Loops,
     packed: int,
     strip: tuple[int, int],
-    sizes: tuple[int, int, int],
+    sizes: tuple[int, int, int, int],
     machine: Vectors,
     l2: int,
+    given: Arguments,
 ) -> Contraction:
     """Return the choice for few rows that are bound by reading a large operand.
 
-    sizes : rows, lanes, and bytes of the operand
+    From memory an operand is read in strips, as long runs that are prefetched. From the last cache
+    it comes so fast that loading and storing the sums of a strip takes longer than tiles wait for
+    it: 3 rows by 628 x 1070 take 0.75 of a strip's time, and twice the time from memory (Zen 4).
+
+    sizes : rows, columns, lanes, and bytes of the operand
     """
-    (high, width, bytes), op = sizes, found.op
+    (high, wide, width, bytes), op = sizes, found.op
     operand = op.operands[packed]
-    explain_choice(op, lambda: _why_in_strips(operand, high, strip))
-    row = strip[0] * bits_of(element(operand)) // 8
-    asks = is_beyond(op, bytes, machine, l2) or (
-        high <= MEMORY_BOUND_ROWS and ends_soon(op, row, bytes, l2)
-    )
-    return replace(_strip_choice(operand, high, width, machine, strip), prefetch=asks)
-
-
-def _strip_choice(
-    operand: SSAValue, high: int, width: int, machine: Vectors, strip: tuple[int, int]
-) -> Contraction:
-    """Return the choice for an operand that is read in strips."""
+    meets = wide * bits_of(element(operand)) // 8 % machine.page == 0
+    far = is_beyond(op, given.distance(operand, bytes), machine, l2)
+    if 1 < high <= MEMORY_BOUND_ROWS and not far:
+        explain_choice(op, lambda: why_in_tiles(operand, high))
+        vectors, most = -(-wide // width), tile_of_few(high, 0, width, machine)[1]
+        tiles = -(-vectors // (most * machine.threads)) * machine.threads
+        return Contraction(width, (high, -(-vectors // tiles)), prefetch=bytes >= l2 and not meets)
+    if high == 1 and not far and not meets:
+        strip = strip[0], NEAR_STRIP_ROWS
+    explain_choice(op, lambda: why_in_strips(operand, high, strip))
     rows, vectors = tile_of_few(high, 0, width, machine)
     lines = STRIP_ROW_BYTES if high <= 2 else STRIP_ROW_BYTES // 2
     vectors = min(vectors, max(lines * 8 // bits_of(element(operand)) // width, 1))
-    return Contraction(width, (rows, vectors), strip=strip)
-
-
-NO_SCRATCH = "not in blocks: the target has no scratch to pack an operand into"
-NO_SINGLE_SUM = (
-    "not in blocks: they are for one sum, started by a fill, of an operand that varies with "
-    "the rows and one that varies with the columns"
-)
-FAR = "what is packed next is asked for while a block computes, for it exceeds L2"
-ASKED = "rows that a tile reads later are asked for while it computes, for they come from beyond L2"
-NOT_ALONG = "not in blocks: the results of neighbouring columns do not lie side by side"
-
-
-def _why_in_place(rows: tuple[int, int], narrow: bool, bytes: int, enough: int) -> str:
-    """Return why no operand is packed; ``rows`` is the number of rows and the least number."""
-    if rows[0] < rows[1]:
-        return f"not in blocks: {rows[0]} rows read what would be packed, {rows[1]} repay it"
-    if narrow:
-        return "not in blocks: the columns do not fill a vector"
-    size, most = spell_bytes(bytes), spell_bytes(enough)
-    return f"not in blocks: {size} are read where they lie, as up to {most} are well enough"
-
-
-def _why_packed(operand: SSAValue, bytes: int, enough: int, l2: int, free: bool) -> str:
-    """Return why an operand is packed."""
-    name = f"%{operand.name_hint}" if operand.name_hint else "the operand of the columns"
-    if free:
-        return f"in blocks, {name} packed: it is the same in every call, so that costs nothing"
-    least = (
-        "lies across its rows" if enough < l2 // 4 else f"exceeds a quarter of L2 ({l2 >> 10} KB)"
-    )
-    return f"in blocks, {name} packed: it has {spell_bytes(bytes)} and {least}"
-
-
-def _why_in_strips(operand: SSAValue, high: int, strip: tuple[int, int]) -> str:
-    """Return why an operand is read in strips."""
-    name = f"%{operand.name_hint}" if operand.name_hint else "the operand of the columns"
-    return (
-        f"{name} is read in place, {strip[1]} rows at a time along {strip[0]} columns: "
-        f"a product of {high} row{'s' if high > 1 else ''} waits for memory alone"
-    )
-
-
-def _why_sizes(tile: tuple[int, int], block: tuple[int, ...], bytes: int) -> str:
-    """Return the explanation of the sizes of tile and block."""
-    *rows, columns, deep = block
-    panel, part = spell_bytes(columns * deep * bytes), spell_bytes(prod(rows) * deep * bytes)
-    return (
-        f"{tile[0]} rows by {tile[1]} vectors in registers leave least over at the edges; a block "
-        f"of {' x '.join(map(str, rows))} rows, {columns} columns and a depth of {deep} reads "
-        f"a packed panel of {panel} and {part} of the other operand from L2"
-    )
+    return Contraction(width, (rows, vectors), strip=strip, prefetch=far)
 
 
 def _is_along(found: Loops, packed: int, shared: int) -> bool:

@@ -11,6 +11,7 @@ from xdsl.dialects.linalg import ops as linalg
 from stepwell.analysis.levels import Nesting
 from stepwell.analysis.structured import is_not_fused
 from stepwell.dialects import kernel
+from stepwell.transforms.kernels.schedule.beyond import Arguments
 from stepwell.transforms.kernels.schedule.pipelined_rows import pipelined_rows
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.split_rows import split_sum_over_rows
@@ -29,7 +30,12 @@ SCATTERED = "a border in many places is filled by the threads in whose caches th
 
 
 def run_in_parallel(
-    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Vectors, l2: int
+    function: kernel.FuncOp,
+    ops: Sequence[Loops],
+    nesting: Nesting,
+    machine: Vectors,
+    l2: int,
+    given: Arguments,
 ) -> None:
     """Choose the parallel loops and the grain, or the runs of a reduction."""
     shared = nesting.shared
@@ -43,7 +49,7 @@ def run_in_parallel(
             nesting.split = MIN_PARALLEL_ITERATIONS
         return
     plain = nesting.tile == (1, 1) and nesting.band == 1
-    if l2 and plain and split_sum_over_rows(function, ops, nesting, machine, l2):
+    if l2 and plain and split_sum_over_rows(function, ops, nesting, machine, l2, given):
         return
     scattered = is_scattered(ops)
     if not dynamic and total < 2 * CHUNK and not scattered:

@@ -11,7 +11,7 @@ from xdsl.dialects.linalg import ops as linalg
 from stepwell.analysis.levels import Lanes, Nesting
 from stepwell.analysis.structured import element, indices
 from stepwell.dialects import kernel
-from stepwell.transforms.kernels.schedule.beyond import ends_soon, is_beyond
+from stepwell.transforms.kernels.schedule.beyond import Arguments, is_beyond
 from stepwell.transforms.kernels.schedule.block_sizes import MIN_L2_BYTES
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import Loops, Vectors, bits_of, sums_rows
@@ -38,7 +38,12 @@ VECTORS_AT_ONCE = 2
 
 
 def split_sum_over_rows(
-    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Vectors, l2: int
+    function: kernel.FuncOp,
+    ops: Sequence[Loops],
+    nesting: Nesting,
+    machine: Vectors,
+    l2: int,
+    given: Arguments,
 ) -> bool:
     """Split a sum over rows into runs, if that pays."""
     if not (runs := _runs(ops, nesting.shared, max(l2, MIN_L2_BYTES) // PARTIALS_L2_DIVISOR)):
@@ -48,32 +53,29 @@ def split_sum_over_rows(
         loops.lanes = Lanes(0, loops.lanes.width, min(loops.lanes.many, VECTORS_AT_ONCE))
     why = f"summed in {runs} runs of rows, read from end to end, for threads to share"
     explain_choice(function, lambda: why)
-    if _wants_prefetch(ops, machine, l2):
+    if _wants_prefetch(ops, machine, l2, given):
         nesting.prefetch = True
     return True
 
 
-def _wants_prefetch(ops: Sequence[Loops], machine: Vectors, l2: int) -> bool:
-    """Whether rows are long enough to prefetch, and come from memory or are short.
-
-    Short rows of a product are prefetched: weights are seldom in a cache, while the operand of a
-    plain sum often is.
-    """
+def _wants_prefetch(ops: Sequence[Loops], machine: Vectors, l2: int, given: Arguments) -> bool:
+    """Whether rows are long enough to prefetch, and come from memory."""
     (loops,) = [loops for loops in ops if not all(loops.parallel)]
     op = loops.op
     assert isinstance(op, linalg.GenericOp)
-    rows = [
-        bits_of(element(operand)) // 8
+    read = [
+        operand
         for operand, index in zip(op.inputs, indices(op), strict=False)
         if any(0 in expr.used_dims() for expr in index)
     ]
-    each = max(rows, default=0)
-    bytes = each * prod(loops.size(k) for k in range(len(loops.extents)))
-    row = each * loops.size(0)
-    if row < MIN_ROW_BYTES:
+    if not read:
         return False
-    beyond = is_beyond(loops.op, bytes, machine, l2)
-    return beyond or (len(op.inputs) > 1 and ends_soon(loops.op, row, bytes, l2))
+    widest = max(read, key=lambda operand: bits_of(element(operand)))
+    each = bits_of(element(widest)) // 8
+    if each * loops.size(0) < MIN_ROW_BYTES:
+        return False
+    bytes = each * prod(loops.size(k) for k in range(len(loops.extents)))
+    return is_beyond(op, given.distance(widest, bytes), machine, l2)
 
 
 def _runs(ops: Sequence[Loops], shared: int, most: int) -> int:
