@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from reading import taken_down
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from stepwell.dialects import kernel
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.printing import text_of
 from stepwell.driver.pipeline import through
+from stepwell.transforms.buffers import run_together
 
 TENSORS = f"{through('kernels')},bufferize"
 N = 40
@@ -94,3 +96,24 @@ def test_some_of_them_have_branches() -> None:
     found = [taken_down(_random_chains(seed)[0], pipeline)[0] for seed in range(8)]
     assert sum(bool(_branches(module)) for module in found) >= 3
     assert any("kernel.concurrent" in text_of(module) for module in found)
+
+
+def test_chains_are_not_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain has nothing to run concurrently: no time is spent on its kernels."""
+    (*_, module) = taken_down(_chain(6), TENSORS)
+    predicted: list[Any] = []
+    monkeypatch.setattr(run_together, "_time", predicted.append)
+    run_together.RunTogether(threads=2).apply(Context(), module)
+    assert not predicted
+    assert not _branches(module)
+
+
+def _chain(length: int) -> str:
+    lines = [
+        f"  %v{k + 1} = nd.matmul %v{k}, %w : ({TYPE}, {TYPE}) -> {TYPE}" for k in range(length)
+    ]
+    body = "\n".join(lines)
+    return (
+        f"func.func @main(%v0: {TYPE}, %w: {TYPE}) -> {TYPE} {{\n{body}\n"
+        f"  func.return %v{length} : {TYPE}\n}}\n"
+    )

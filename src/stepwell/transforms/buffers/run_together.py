@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import pairwise
 from math import prod
 
 from xdsl.context import Context
@@ -81,25 +82,43 @@ class RunTogether(Pass):
         machine = Machine().override(self.described) if self.described else Machine()
         machine = replace(machine, threads=self.threads, cores=max(machine.cores, self.threads))
         kernels = {k.sym_name.data: k for k in op.ops if isinstance(k, kernel.FuncOp)}
-        known: dict[str, tuple[float, float] | None] = {}
+        times = _Times(machine)
         for function in op.ops:
             if isinstance(function, func.FuncOp) and function.body.blocks:
                 for block in _blocks(function.body.block):
-                    for units in _runs(block, kernels, known, machine):
-                        _group(units, machine)
+                    for units in _runs(block, kernels):
+                        _group(units, times)
 
 
 @dataclass
 class _Unit:
-    """A launch: its time on one thread, and the buffers it accesses."""
+    """A launch: its kernel, and the buffers it accesses."""
 
     op: kernel.LaunchOp
-    time: float
-    alone: float
-    """Its time on all threads."""
+    kernel: kernel.FuncOp
     reads: set[SSAValue]
     writes: set[SSAValue]
     room: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+
+    def waits_for(self, before: _Unit) -> bool:
+        """Whether the launch must follow ``before``."""
+        return not (self.reads.isdisjoint(before.writes) and self.writes.isdisjoint(before.reads))
+
+
+@dataclass
+class _Times:
+    """The predicted nanoseconds of kernels on one thread, and on all; each is predicted once."""
+
+    machine: Machine
+    known: dict[kernel.FuncOp, tuple[float, float]] = field(
+        default_factory=dict[kernel.FuncOp, tuple[float, float]]
+    )
+
+    def of(self, unit: _Unit) -> tuple[float, float]:
+        """Return the times of a launch."""
+        if unit.kernel not in self.known:
+            self.known[unit.kernel] = _time(unit.kernel, self.machine)
+        return self.known[unit.kernel]
 
 
 def _blocks(block: Block) -> Iterator[Block]:
@@ -111,18 +130,13 @@ def _blocks(block: Block) -> Iterator[Block]:
                     yield from _blocks(inner)
 
 
-def _runs(
-    block: Block,
-    kernels: Mapping[str, kernel.FuncOp],
-    known: dict[str, tuple[float, float] | None],
-    machine: Machine,
-) -> list[list[_Unit]]:
+def _runs(block: Block, kernels: Mapping[str, kernel.FuncOp]) -> list[list[_Unit]]:
     """Return the runs of launches with only views, sizes and numbers between them."""
     runs: list[list[_Unit]] = [[]]
     for op in block.ops:
         if isinstance(op, kernel.LaunchOp) and not op.results:
             ends = "kernel.checks" in op.attributes
-            unit = None if ends else _unit(op, kernels, known, machine)
+            unit = None if ends else _unit(op, kernels)
             if unit is None:
                 runs.append([])
             if unit is not None:
@@ -136,20 +150,13 @@ def _is_arithmetic(op: Operation) -> bool:
     return op.name.startswith("arith.") and not op.regions
 
 
-def _unit(
-    op: kernel.LaunchOp,
-    kernels: Mapping[str, kernel.FuncOp],
-    known: dict[str, tuple[float, float] | None],
-    machine: Machine,
-) -> _Unit | None:
-    name = op.callee.string_value()
-    if name not in known:
-        known[name] = _time(kernels[name], machine) if name in kernels else None
-    if (found := known[name]) is None:
+def _unit(op: kernel.LaunchOp, kernels: Mapping[str, kernel.FuncOp]) -> _Unit | None:
+    function = kernels.get(op.callee.string_value())
+    if function is None or not _is_predictable(function):
         return None
     roots = [(v, _root(v)) for v in op.operands if isinstance(v.type, MemRefType)]
     written = {_root(v) for v in op.outputs}
-    unit = _Unit(op, *found, {root for _, root in roots}, written)
+    unit = _Unit(op, function, {root for _, root in roots}, written)
     for _, root in roots:
         if isinstance(root.owner, memref.AllocOp):
             assert isinstance(root.type, MemRefType)
@@ -163,13 +170,16 @@ def _root(value: SSAValue) -> SSAValue:
     return value
 
 
-def _time(function: kernel.FuncOp, machine: Machine) -> tuple[float, float] | None:
-    """Return the predicted nanoseconds on one thread, and on all threads."""
+def _is_predictable(function: kernel.FuncOp) -> bool:
+    """Whether all sizes of a kernel are known, and it has no other loops than those of ops."""
     types = function.function_type.inputs.data
-    if any(isinstance(t, MemRefType) and DYNAMIC_INDEX in t.get_shape() for t in types):
-        return None
-    if any(op.regions and not isinstance(op, LOOPED) for op in function.body.block.ops):
-        return None
+    return not any(
+        isinstance(t, MemRefType) and DYNAMIC_INDEX in t.get_shape() for t in types
+    ) and not any(op.regions and not isinstance(op, LOOPED) for op in function.body.block.ops)
+
+
+def _time(function: kernel.FuncOp, machine: Machine) -> tuple[float, float]:
+    """Return the predicted nanoseconds on one thread, and on all threads."""
     schedule = schedule_of(function) or Schedule()
     shared = predict(function, schedule, machine)
     one = shared if shared.threads == 1 else predict(function, schedule, _with_one(machine))
@@ -199,8 +209,8 @@ class _Branches:
             unit = self.joined[unit]
         return unit
 
-    def add(self, unit: _Unit) -> None:
-        """Append a unit, merging the branches that it depends on."""
+    def add(self, unit: _Unit, time: float = 0.0) -> None:
+        """Append a unit of this time on one thread, merging the branches that it depends on."""
         number = len(self.units)
         needed = {self.writer[root] for root in unit.reads if root in self.writer}
         needed.update(n for root in unit.writes for n in self.readers.get(root, ()))
@@ -209,7 +219,7 @@ class _Branches:
         self.joined.append(number)
         for branch in branches:
             self.joined[branch] = branches[0]
-        self.times[branches[0]] = unit.time + sum(self.times.pop(b, 0.0) for b in branches)
+        self.times[branches[0]] = time + sum(self.times.pop(b, 0.0) for b in branches)
         for root in unit.reads:
             self.readers.setdefault(root, []).append(number)
         for root in unit.writes:
@@ -230,35 +240,47 @@ class _Branches:
         return list(found.values())
 
 
-def _group(units: Sequence[_Unit], machine: Machine) -> None:
+def _group(units: Sequence[_Unit], times: _Times) -> None:
     """Group the prefix of the units that gains most, then continue behind it."""
-    now = [unit.alone for unit in units]
-    saved = [0.0]
-    for unit, time in zip(units, now, strict=True):
-        saved.append(saved[-1] + time - unit.time / machine.threads)
     first = 0
     while first < len(units) - 1:
-        end = min(first + WINDOW, len(units))
         last, gain = first, 0.0
-        if saved[end] - saved[first] - machine.launch > MIN_GAIN_NS:
-            last, gain = _best(units[first:end], now[first:end], machine)
+        window = units[first : _end(units, first)]
+        chain = all(unit.waits_for(before) for before, unit in pairwise(window))
+        if not chain and _gain_limit(window, times) > MIN_GAIN_NS:
+            last, gain = _best(window, times)
             last += first
         if gain:
             _write(units[first : last + 1], gain)
         first = last + 1
 
 
-def _best(units: Sequence[_Unit], now: Sequence[float], machine: Machine) -> tuple[int, float]:
-    """Return the last unit of the best group that begins at the first, and its gain in ns."""
-    branches, total, room = _Branches(), 0.0, dict[SSAValue, int]()
-    best = 0, 0.0
-    for last, (unit, time) in enumerate(zip(units, now, strict=True)):
-        branches.add(unit)
-        total += time
-        room.update(unit.room)
+def _end(units: Sequence[_Unit], first: int) -> int:
+    """Return the end of the longest group from ``first`` whose temporaries may be concurrent."""
+    room = dict[SSAValue, int]()
+    for number in range(first, min(first + WINDOW, len(units))):
+        room.update(units[number].room)
         if sum(room.values()) > MAX_BESIDE_BYTES:
-            break
-        gain = total - branches.together(machine)
+            return number
+    return min(first + WINDOW, len(units))
+
+
+def _gain_limit(units: Sequence[_Unit], times: _Times) -> float:
+    """Return the nanoseconds that cannot be exceeded by running the units concurrently."""
+    found = map(times.of, units)
+    threads = times.machine.threads
+    return sum(alone - time / threads for time, alone in found) - times.machine.launch
+
+
+def _best(units: Sequence[_Unit], times: _Times) -> tuple[int, float]:
+    """Return the last unit of the best group that begins at the first, and its gain in ns."""
+    branches, total = _Branches(), 0.0
+    best = 0, 0.0
+    for last, unit in enumerate(units):
+        time, alone = times.of(unit)
+        branches.add(unit, time)
+        total += alone
+        gain = total - branches.together(times.machine)
         if len(branches.times) > 1 and gain > max(MIN_GAIN_NS, total / 10, best[1]):
             best = last, gain
     return best
