@@ -17,7 +17,7 @@ from stepwell.analysis.levels import Lanes, Nesting, check_levels, levels_of, lo
 from stepwell.analysis.levels.nesting import loops_of
 from stepwell.dialects import kernel
 from stepwell.dialects.interpreter import Interpreter
-from stepwell.dialects.kernel.levels import KINDS, Action, Level, Levels, Schedule
+from stepwell.dialects.kernel.levels import KINDS, PEEL, TAILS, Action, Level, Levels, Schedule
 from stepwell.dialects.parsing import parse_module
 from stepwell.driver.pass_pipeline import parse
 from stepwell.driver.registry import registry
@@ -94,6 +94,10 @@ MACHINES = [
     SchedulePass(vector_bits=256, vector_registers=16, l2=1024, l1=256, threads=4),
     SchedulePass(vector_bits=128, l2=512, l1=1024, last_cache=512, versions=False),
 ]
+MARKS = (
+    *("prefetch", "pack_rows", "pack_first", "dots"),
+    *("bias_to_unsigned", "accumulate_in_f32", "unroll"),
+)
 SIZES = [1, 2, 3, 4, 5, 6, 8, 12, 16, 19, 24, 32, 64]
 ACTIONS = [
     *(Action("pack", n, how) for n in (0, 1) for how in ("", "first", "dot", "biased_dot")),
@@ -168,7 +172,7 @@ def _changed(function: kernel.FuncOp, old: Nesting, choose: Choose[Any]) -> Nest
     shared, ops = old.shared, loop_ops(function)
     loops = [loops_of(op) for op in ops]
     what = choose(
-        ["lanes", "tile", "steps", "band", "blocks", "strip", "split", "mark", "pipeline"]
+        ["lanes", "tile", "steps", "band", "blocks", "strip", "split", "mark", "pipeline", "tail"]
     )
     new = replace(old)
     match what:
@@ -195,21 +199,24 @@ def _changed(function: kernel.FuncOp, old: Nesting, choose: Choose[Any]) -> Nest
         case "split":
             new.split = choose([0, 2, 3, 7])
             new.split_rows = choose([1, 3, 8]) if shared and new.split else 0
+        case "tail":
+            _end_otherwise(new, choose)
         case "pipeline":
             new.pipeline_rows = choose([0, 2, 5])
         case _:
-            marks = [
-                "prefetch",
-                "pack_rows",
-                "pack_first",
-                "dots",
-                "bias_to_unsigned",
-                "accumulate_in_f32",
-            ]
-            mark = choose([*marks, "unroll"])
+            mark = choose([*MARKS])
             setattr(new, mark, not getattr(new, mark))
     new.steps = parallel_steps(new, loops)
     return new
+
+
+def _end_otherwise(nesting: Nesting, choose: Choose[Any]) -> None:
+    """Change how a shared loop, or the loops in vectors, end."""
+    tail, loop = choose(list(TAILS)), choose(list(range(max(nesting.shared, 1))))
+    own = choose([False, True])
+    nesting.tails = {loop: tail} if tail != PEEL and not own else {}
+    ends = tail if own else PEEL
+    nesting.lanes = tuple(x._replace(tail=ends) if x.axis >= 0 else x for x in nesting.lanes)
 
 
 def _edited(schedule: Schedule, choose: Choose[Any]) -> Schedule:
@@ -219,7 +226,7 @@ def _edited(schedule: Schedule, choose: Choose[Any]) -> Schedule:
     levels = list(lists[number])
     at = choose(list(range(len(levels) + 1)))
     level = Level(choose(list(KINDS)), choose([0, 1, 2, 3]), choose(SIZES))
-    way = choose(["step", "drop", "add", "action", "kind"])
+    way = choose(["step", "drop", "add", "action", "kind", "tail"])
     if at == len(levels) or way == "add":
         levels.insert(at, level)
     elif way == "drop":
@@ -228,6 +235,8 @@ def _edited(schedule: Schedule, choose: Choose[Any]) -> Schedule:
         levels[at] = replace(levels[at], step=level.step)
     elif way == "kind":
         levels[at] = replace(levels[at], kind=level.kind)
+    elif way == "tail":
+        levels[at] = replace(levels[at], tail=choose(list(TAILS)))
     else:
         levels[at] = levels[at].doing(choose(ACTIONS))
     lists[number] = tuple(levels)

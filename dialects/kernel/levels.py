@@ -18,6 +18,9 @@ GROUP, LANE = "group", "lane"
 """Kinds of levels on devices: distributed over work groups, and over the work items of one."""
 KINDS: Final = (PARALLEL, GROUP, LANE, FOR, UNROLL, VECTOR)
 OUTERMOST: Final = (PARALLEL, GROUP)
+PEEL, OVERLAP, EVEN, REPEAT, BORDER = "peel", "overlap", "even", "repeat", "border"
+TAILS: Final = (PEEL, OVERLAP, EVEN, REPEAT, BORDER)
+"""How a loop ends whose extent is no multiple of its step; the first is not printed."""
 MOST_STEP = 1 << 31
 """Maximum iterations of one step: no array that a kernel splits has more."""
 WIDEST = 256
@@ -63,6 +66,7 @@ class Level:
 
     step : iterations that one step of this level leaves to the levels inside of it
     parts : instead of steps, the number of parts of a reduction, whose results are added in order
+    tail : how the loop ends whose extent is no multiple of the step
     """
 
     kind: str
@@ -70,13 +74,15 @@ class Level:
     step: int = 1
     parts: int = 0
     actions: tuple[Action, ...] = ()
+    tail: str = PEEL
 
     def __str__(self) -> str:
         """Return the text that is parsed back to it."""
         by = f" by {self.step}" if self.step > 1 else ""
         into = f" into {self.parts}" if self.parts else ""
+        tail = f" {self.tail}" if self.tail != PEEL else ""
         actions = f" {{{', '.join(map(str, self.actions))}}}" if self.actions else ""
-        return f"{self.kind} d{self.loop}{by}{into}{actions}"
+        return f"{self.kind} d{self.loop}{by}{into}{tail}{actions}"
 
     def doing(self, *actions: Action) -> Level:
         """Return a copy with further actions."""
@@ -115,6 +121,10 @@ class Schedule:
         """Whether its outer loops are distributed over work groups."""
         return bool(self.levels) and self.levels[0].kind == GROUP
 
+    def all_levels(self) -> Levels:
+        """Return the levels of all lists."""
+        return (*self.levels, *(level for levels in self.ops.values() for level in levels))
+
     def of(self, op: int) -> Levels:
         """Return all the levels of an op, from the outermost to the innermost."""
         return (*self.levels, *self.ops.get(op, ()))
@@ -140,12 +150,13 @@ class ScheduleAttr(Data[Schedule]):
     * (C4) No level is redundant: one without effect is refused.
     * (C5) A vector has a power of two of iterations, up to 256; at most 256 iterations or vectors
       are unrolled.
+    * (C6) Parallel and for levels of several iterations have a tail policy other than peel.
     """
 
     name = "kernel.schedule"
 
     def verify(self) -> None:
-        """Check C1 to C5."""
+        """Check C1 to C6."""
         for op in (None, *self.data.ops):
             levels = self.data.levels if op is None else self.data.of(op)
             _check(levels, "" if op is None else f" of op {op}")
@@ -207,6 +218,10 @@ def _check_step(level: Level, outer: int | None, where: str) -> None:
         raise VerifyException(
             f"'{level}'{where}: only a parallel or group level without 'by' has parts"
         )
+    if level.tail != PEEL and (level.kind not in (PARALLEL, FOR) or level.step == 1):
+        raise VerifyException(  # kernel_schedule_c6
+            f"'{level}'{where}: only parallel and for levels of several iterations have a tail"
+        )
     if level.kind != VECTOR and outer == level.step:  # kernel_schedule_c4
         raise VerifyException(f"'{level}'{where} has one step: leave it out")
 
@@ -259,10 +274,11 @@ def _parse_level(parser: AttrParser) -> Level:
         step = parser.parse_integer(allow_boolean=False, allow_negative=False)
     if parser.parse_optional_keyword("into") is not None:
         parts = parser.parse_integer(allow_boolean=False, allow_negative=False)
+    tail = next((t for t in TAILS if parser.parse_optional_keyword(t) is not None), PEEL)
     actions = parser.parse_optional_comma_separated_list(
         parser.Delimiter.BRACES, lambda: _parse_action(parser), " after a level"
     )
-    return Level(kind, loop, step, parts, tuple(actions or ()))
+    return Level(kind, loop, step, parts, tuple(actions or ()), tail)
 
 
 def _parse_loop(parser: AttrParser) -> int:

@@ -22,6 +22,7 @@ from stepwell.dialects.types import UNKNOWN, tensor_type
 from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.kernel_summary import Chain, KernelSummary
 from stepwell.lowering.bufferize.views import Steps, buffer_of, buffer_type
+from stepwell.transforms.kernels.schedule.tails import settle_tails
 from stepwell.transforms.passes import fail
 
 
@@ -53,6 +54,7 @@ def kernel_on_buffers(
         pairs = [DenseArrayBase.from_list(i64, pair) for pair in alike]
         done.attributes["kernel.in_place"] = ArrayAttr(pairs)
     done.location = old.location
+    settle_tails(done)
     return done
 
 

@@ -77,14 +77,6 @@ class Blocked(Tiles):
         lower = self._product(at, self.evened)
         return lower, self.writer.minimum(lower + self.evened, self.extents[0][k])
 
-    def _repeats(self, k: int) -> bool:
-        """Return False: a tile that is shifted back would begin in the block before."""
-        return False
-
-    def _evenly(self, k: int) -> int | None:
-        """Return None: a block consists of whole tiles, and its last tile is a tail."""
-        return None
-
     def _shared(
         self, k: int, ranges: dict[int, tuple[Index, Index]], at: list[tuple[Index, int]]
     ) -> None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from stepwell.analysis.levels.tails import (
+    PaddedRead,
+    Part,
+    ends_apart,
+    in_sizes,
+    parts_of,
+    tile_sizes,
+    whole_tiles,
+)
+from stepwell.dialects.kernel.levels import BORDER, EVEN, OVERLAP, REPEAT
 from stepwell.dialects.types import fuse_locations
-from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.epilogue import at_row, vectors_of_row
 from stepwell.lowering.linalg_to_loops.grain import grain_at_launch
@@ -21,12 +29,6 @@ from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.within import shared_part
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, element_of
 from stepwell.transforms.passes import fail
-
-MIN_ROWS_PER_RECOMPUTED = 32
-"""Shift the last row tile back to overlap its neighbour if at most 1/32 of the rows is recomputed.
-"""
-OPS_PER_STORE = 3
-"""Operations that run in the time of one scalar store."""
 
 
 class Nest(OpLoops):
@@ -83,106 +85,52 @@ class Nest(OpLoops):
     # shared loops
 
     def _sizes(self, k: int) -> list[int]:
-        """Return the steps in which shared loop ``k`` is covered."""
-        plan, first = self.plan, self.plan.first
-        rows = self._rows(k)
-        if k == plan.axis:
-            count = plan.schedule.tile[1] if plan.schedule.tile != (1, 1) else first.interleave
-            if self._overlaps(k):
-                rest = (self.extents[0][k].number or 0) % (first.width * count)
-                return [first.width * count, *([rest] if rest else [])]
-            return steps(first.width, count)
-        if rows > 1:
-            extent = self.extents[0][k].number
-            if extent is None:
-                return self._unknown_rows(k, rows)
-            if self._repeats(k):
-                return [rows]
-            if self._evenly(k) is not None:
-                return [rows, rows - 1]
-            return [rows, *([extent % rows] if extent % rows else [])]
-        return [1]
+        """Return the steps in which shared loop ``k`` is covered, by its tail policy."""
+        schedule, extent = self.plan.schedule, self.extents[0][k].number
+        unit, tail = self._unit(k), schedule.tail(k)
+        if k == self.plan.axis:
+            if extent is not None and tail == OVERLAP:
+                rest = extent % unit
+                return [unit, *([rest] if rest else [])]
+            return steps(self.plan.first.width, unit // self.plan.first.width)
+        if unit == 1 or tail == REPEAT:
+            return [unit]
+        return [unit, 1] if extent is None else tile_sizes(extent, unit, tail)
 
-    def _unknown_rows(self, k: int, rows: int) -> list[int]:
-        """Return the heights of tiles along a loop whose extent is known at launch only.
-
-        If the loop has at least half a tile's rows, all tiles are whole: rows beyond the last one
-        repeat it.
-        """
-        return [rows] if self._repeats_last(k) else [rows, 1]
-
-    def _repeats_last(self, k: int) -> bool:
-        """Whether a tile that extends past the end of a loop repeats the last row."""
-        rows, extent = self._rows(k), self.extents[0][k].number
-        low, _ = self.plan.schedule.lengths.get(k, (0, 0))
-        tiled = rows > 1 and k == self.plan.schedule.shared - 2
-        return tiled and extent is None and 2 * low >= rows and self.plan.repeatable
-
-    def _rows(self, k: int) -> int:
-        """Return the rows of a tile or band along shared loop ``k``."""
+    def _unit(self, k: int) -> int:
+        """Return the iterations of a shared loop that one tile takes."""
         schedule = self.plan.schedule
-        if k == schedule.shared - 1 and k != self.plan.axis:
-            return max(schedule.band, schedule.tile[1])
-        return schedule.tile[0] if k == schedule.shared - 2 else 1
+        return 1 if schedule.axis == k != self.plan.axis else schedule.step(k)
 
-    def _overlaps(self, k: int) -> bool:
-        """Whether the last vector along ``k`` is shifted back to end with the loop.
+    def _tiled(self, k: int) -> list[Part]:
+        """Return the parts of a shared loop of known extent, each of steps of one size."""
+        extent = self.extents[0][k].number
+        assert extent is not None
+        schedule, padded = self.plan.schedule, bool(self.plan.padding)
+        unit, tail = self._unit(k), schedule.tail(k)
+        if k == self.plan.axis or unit == 1:
+            parts = in_sizes(extent, self._sizes(k))
+        else:
+            reads = list(self._padded_reads()) if tail == BORDER else ()
+            parts = parts_of(extent, unit, tail, reads, k)
+        apart = padded and k >= schedule.shared - 2 and tail != BORDER
+        return ends_apart(parts) if apart else parts
 
-        A partial tile then has fewer vectors, and no single elements, each of which would need a
-        serial sum of its own.
-        """
-        extent, width = self.extents[0][k].number, self.plan.first.width
-        if k != self.plan.axis or extent is None or extent < width:
-            return False
-        tiled = self.plan.schedule.tile != (1, 1)
-        own = width > 1 and (self._has_loops_inside() or self._pays(k, extent % width))
-        return (tiled or own) and self.plan.repeatable
+    def _padded_reads(self) -> Iterator[PaddedRead]:
+        """Yield the reads of images with virtual padding."""
+        for op, extents in zip(self.plan.ops, self.extents, strict=True):
+            for access in op.inputs:
+                if (padding := self.plan.padding.get(access.buffer)) is not None:
+                    image = range(len(padding.offsets))
+                    sizes = [self.memory.dim(padding.image, d).number for d in image]
+                    known = [-1 if size is None else size for size in sizes]
+                    whole = [extent.number or 1 for extent in extents]
+                    yield PaddedRead(access.exprs, padding.offsets, known, whole)
 
-    def _overlaps_at_launch(self, k: int) -> bool:
-        """Whether `_overlaps` holds along ``k`` for an extent that is known at launch only."""
-        schedule, unknown = self.plan.schedule, self.extents[0][k].number is None
-        last = k == self.plan.axis == schedule.shared - 1 and self.plan.first.width > 1
-        return last and unknown and not self.plan.padding and self.plan.repeatable
-
-    def _pays(self, k: int, rest: int) -> bool:
-        """Whether a vector over the tail of a row costs less than ``rest`` single elements.
-
-        It does, unless results are scattered: then each lane is stored alone, one in each cycle, in
-        which three other operations are done.
-        """
-        if k < self.plan.schedule.parallel:
-            return False
-        width = self.plan.first.width
-        ops = [op for op in self.plan.ops if op.body is not None]
-        work = sum(len(op.inputs) + len(op.body.ops) for op in ops if op.body is not None)
-        alone = sum(lanes_at(each, k, width) < 0 for op in self.plan.ops for each in op.outputs)
-        return alone * (width - rest) * OPS_PER_STORE <= (rest - 1) * work
-
-    def _has_loops_inside(self) -> bool:
-        """Whether some op has loops besides the shared ones."""
-        return any(len(o.reductions) > self.plan.schedule.shared for o in self.plan.ops)
-
-    def _repeats(self, k: int) -> bool:
-        """Whether the last row tile along ``k`` is shifted back, so that all tiles are equal.
-
-        That holds where the recomputed rows cost less than a second kind of tile.
-        """
-        rows, extent = self._rows(k), self.extents[0][k].number
-        if rows <= 1 or extent is None or extent < rows or not self.plan.repeatable:
-            return False
-        return 0 < -extent % rows * MIN_ROWS_PER_RECOMPUTED <= extent
-
-    def _evenly(self, k: int) -> int | None:
-        """Return how many row tiles along ``k`` are whole, the others being one row shorter.
-
-        None where no such tiles cover the rows, or all tiles are equal.
-        """
-        rows, extent = self._rows(k), self.extents[0][k].number
-        if rows <= 1 or extent is None or self._repeats(k):
-            return None
-        tiles = -(-extent // rows)
-        short = tiles * rows - extent
-        return tiles - short if 0 < short <= tiles else None
+    def _covers_at_launch(self, k: int) -> bool:
+        """Whether vectors along ``k`` overlap in a loop whose extent is known at launch only."""
+        unknown = self.extents[0][k].number is None
+        return k == self.plan.axis and unknown and self.plan.schedule.tail(k) == OVERLAP
 
     def _block(self, k: int) -> int:
         """Return the iterations of shared loop ``k`` that one parallel iteration takes."""
@@ -228,14 +176,15 @@ class Nest(OpLoops):
         """
 
     def _range(self, k: int, at: Index, block: int) -> tuple[Index, Index]:
-        extent, lower = self.extents[0][k], at * block
-        if block == self._rows(k) and self._repeats(k):
+        extent, lower, tail = self.extents[0][k], at * block, self.plan.schedule.tail(k)
+        if extent.number is not None and tail == OVERLAP and k != self.plan.axis:
             lower = self.writer.minimum(lower, extent - Index.of(block))
             return lower, lower + block
-        if (whole := self._evenly(k)) is not None:
+        if extent.number is not None and tail == EVEN:
+            whole = Index.of(whole_tiles(extent.number, block) or 0)
 
             def edge(n: Index) -> Index:
-                return n * (block - 1) + self.writer.minimum(n, Index.of(whole))
+                return n * (block - 1) + self.writer.minimum(n, whole)
 
             return edge(at), edge(at + 1)
         if block == 1 or (extent.number is not None and extent.number % block == 0):
@@ -257,93 +206,31 @@ class Nest(OpLoops):
         if k == self.plan.schedule.shared:
             self._iteration(self._points(at))
             return
-        bounds = ranges.get(k, (Index(), self.extents[0][k]))
+        extent = self.extents[0][k]
+        bounds = ranges.get(k, (Index(), extent))
+        shifted = k not in ranges and k != self.plan.axis and extent.number is not None
+        shifted = shifted and self.plan.schedule.tail(k) == OVERLAP
 
         def body(start: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            if k not in ranges and self._repeats(k):
-                start = self.writer.minimum(start, self.extents[0][k] - Index.of(size))
+            if shifted:
+                start = self.writer.minimum(start, extent - Index.of(size))
             self._shared(k + 1, ranges, [*at, (start, size)])
             return ()
 
-        sizes, hint = self._sizes(k), NAMES[k % len(NAMES)]
-        if self._overlaps_at_launch(k):
-            width = self.plan.first.width
+        hint = NAMES[k % len(NAMES)]
+        if self._covers_at_launch(k):
+            width, unit = self.plan.first.width, self.plan.schedule.step(k)
 
             def write(start: Index, size: int) -> None:
                 body(start, size, ())
 
-            count = sizes[0] // width
             low, _ = self.plan.schedule.lengths.get(k, (0, 0))
-            cover(self.writer, bounds, self.extents[0][k], width, count, write, hint, low)
-            return
-        parts = [(bounds, sizes)]
-        if k not in ranges and (whole := self._evenly(k)) is not None:
-            middle = Index.of(whole * sizes[0])
-            parts = [((bounds[0], middle), sizes[:1]), ((middle, bounds[1]), sizes[1:])]
-        if self.plan.padding and k >= self.plan.schedule.shared - 2:
-            parts = self._ends_apart(bounds, parts)
-            low = self._low_ends(k, bounds, sizes[0])
-            if low and _written(low) < _written(parts):
-                parts = low
-        for some, steps_ in parts:
-            self.writer.sweep(some, steps_, (), body, hint)
-
-    def _low_ends(
-        self, k: int, bounds: tuple[Index, Index], rows: int
-    ) -> list[tuple[tuple[Index, Index], list[int]]]:
-        """Peel the rows that read padding, and the remainder of whole tiles between them.
-
-        Low tiles are little code, and the number of rows stays the same. Return [] where no tile is
-        whole.
-        """
-        end = bounds[1].number
-        if k != self.plan.schedule.shared - 2 or bounds[0].number != 0 or not end:
-            return []
-        inside = [row for row in range(end) if self._reads_inside(k, row)]
-        whole = len(inside) // rows * rows
-        if not whole:
-            return []
-        low = inside[0] + (len(inside) - whole) // 2
-        parts = [(0, low, low), (low, low + whole, rows), (low + whole, end, end - low - whole)]
-        return [((Index.of(a), Index.of(b)), [size]) for a, b, size in parts if a < b]
-
-    def _reads_inside(self, k: int, row: int) -> bool:
-        """Whether the windows of ``row`` along loop ``k`` read no padding of an image."""
-        for op, extents in zip(self.plan.ops, self.extents, strict=True):
-            first: list[int] = [row if j == k else 0 for j in range(len(extents))]
-            last = [row if j == k else (e.number or 1) - 1 for j, e in enumerate(extents)]
-            for access in op.inputs:
-                if (padding := self.plan.padding.get(access.buffer)) is None:
-                    continue
-                for d, expr in enumerate(access.exprs):
-                    size = self.memory.dim(padding.image, d).number
-                    if k in expr.used_dims() and size is not None:
-                        ends = [expr.eval(at, ()) - padding.offsets[d] for at in (first, last)]
-                        if min(ends) < 0 or max(ends) >= size:
-                            return False
-        return True
-
-    def _ends_apart(
-        self, bounds: tuple[Index, Index], parts: list[tuple[tuple[Index, Index], list[int]]]
-    ) -> list[tuple[tuple[Index, Index], list[int]]]:
-        """Peel the first and the last tile of a loop: only these read padding."""
-        found: list[tuple[tuple[Index, Index], list[int]]] = []
-        for (low, high), sizes in parts:
-            at, end = low.number, high.number
-            if at is None or end is None:
-                return parts
-            for n, size in enumerate(sizes, 1):
-                stop = end if n == len(sizes) else at + (end - at) // size * size
-                cuts = [at]
-                if at == bounds[0].number:
-                    cuts.append(min(at + size, stop))
-                if stop == bounds[1].number and stop > at:
-                    cuts.append(max(at + (stop - 1 - at) // size * size, cuts[-1]))
-                cuts.append(stop)
-                pairs = pairwise(cuts)
-                found += [((Index.of(a), Index.of(b)), [size]) for a, b in pairs if a < b]
-                at = stop
-        return found
+            cover(self.writer, bounds, extent, width, unit // width, write, hint, low)
+        elif k in ranges or extent.number is None:
+            self.writer.sweep(bounds, self._sizes(k), (), body, hint)
+        else:
+            for low, high, size in self._tiled(k):
+                self.writer.sweep((Index.of(low), Index.of(high)), [size], (), body, hint)
 
     def _points(self, at: list[tuple[Index, int]]) -> list[Point]:
         """Return the points of a tile with these starts and sizes."""
@@ -352,19 +239,24 @@ class Nest(OpLoops):
             if (begin := self.begins.get(k)) is not None:
                 start = begin + start
             width = self.plan.first.width if k == self.plan.axis else 1
-            if 1 < size < width and self._overlaps_at_launch(k):
+            if 1 < size < width and self._covers_at_launch(k):
                 width = size
-            cover = cover_all if width > 1 and self._overlaps(k) else spread
-            if self._repeats_last(k):
+            shifted = self.plan.schedule.tail(k) == OVERLAP and width > 1
+            points_of = spread if not shifted or self._covers_at_launch(k) else cover_all
+            if self._repeats(k):
                 rows = [self._further(k, start, r) for r in range(size)]
                 points = [p.bind(k, row) for p in points for row in rows]
                 continue
-            points = [q for p in points for q in cover(p, k, start, size, width)]
+            points = [q for p in points for q in points_of(p, k, start, size, width)]
         return [replace(p, slot=i) for i, p in enumerate(points)]
+
+    def _repeats(self, k: int) -> bool:
+        """Whether a tile that extends past the end of a loop repeats the last row."""
+        return self.plan.schedule.tail(k) == REPEAT
 
     def _further(self, k: int, start: Index, by: Index | int) -> Index:
         """Return the iteration ``by`` after ``start``, clamped to the last one where needed."""
-        if by == 0 or not self._repeats_last(k):
+        if by == 0 or not self._repeats(k):
             return start + by
         return self.writer.minimum(start + by, self.extents[0][k] + -1)
 
@@ -418,8 +310,3 @@ class Nest(OpLoops):
 
 def _after(op: Structured, shared: int) -> range:
     return range(shared, len(op.reductions))
-
-
-def _written(parts: Sequence[tuple[tuple[Index, Index], list[int]]]) -> int:
-    """Return the total rows of the tiles that are emitted for these parts of a loop."""
-    return sum(sum(sizes) for _, sizes in parts)

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import UnitAttr, VectorType
 from xdsl.ir import SSAValue
 
 from stepwell.analysis.combiners import Combiner
-from stepwell.analysis.structured import in_panels
+from stepwell.dialects.kernel.levels import OVERLAP
 from stepwell.lowering.linalg_to_loops.accesses import Memory
 from stepwell.lowering.linalg_to_loops.body import BodyWriter, Point
 from stepwell.lowering.linalg_to_loops.extremes import Watch, is_watched, joined
@@ -109,17 +109,12 @@ class OpLoops:
         extent = (upper - lower).number
         if k != op.axis or op.width == 1 or extent is None or extent < op.width:
             return False
-        last = extent - op.width
-        found = (in_panels(tuple(access.exprs), k) for access in (*op.inputs, *op.outputs))
-        torn = any(each and last // each[1] != (extent - 1) // each[1] for each in found)
-        return extent % op.width > 0 and not torn and self.plan.may_repeat(op)
+        return op.tail == OVERLAP and extent % op.width > 0
 
     def _covers(self, op: Structured, k: int, lower: Index, upper: Index) -> bool:
         """Whether `_is_ragged` holds for a loop whose extent is known at launch only."""
         known = lower.number != 0 or upper.number is not None
-        accesses = (*op.inputs, *op.outputs)
-        packed = any(in_panels(tuple(access.exprs), k) for access in accesses)
-        return k == op.axis and op.width > 1 and not (known or packed) and self.plan.may_repeat(op)
+        return k == op.axis and op.width > 1 and not known and op.tail == OVERLAP
 
     def _reduce(self, op: Structured, points: list[Point]) -> None:
         """Write the reduction loops of ``op`` around its body, its accumulators in registers."""

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.utils.exceptions import VerifyException
@@ -45,12 +45,6 @@ class Buffer:
 class Schedule(Nesting):
     """How the loops of a kernel nest, and how its memory is written."""
 
-    in_place: bool = False
-    """Whether an input may alias an output."""
-    overwritten: frozenset[SSAValue] = frozenset()
-    """The inputs that may alias an output."""
-    pairs: tuple[tuple[SSAValue, SSAValue], ...] = ()
-    """Pairs of an input and the output that may alias it."""
     nontemporal: frozenset[SSAValue] = frozenset()
     """The destinations that are written with nontemporal stores."""
     lengths: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
@@ -78,81 +72,6 @@ class Plan:
         axis = self.first.axis
         return axis if axis < self.schedule.shared else -1
 
-    def may_repeat(self, op: Structured) -> bool:
-        """Whether iterations of a loop of ``op`` alone may run twice, one after the other.
-
-        It reads nothing that it overwrites, and its stores are not nontemporal.
-        """
-        written = {access.buffer for access in op.outputs}
-        read = {access.buffer for access in op.inputs} | set(_used_by_body(op))
-        fresh = (op.argument(k) is None or k in op.initial for k in range(len(op.outputs)))
-        past = any(self.buffers[buffer].nontemporal for buffer in written)
-        outside = any(self.buffers[buffer].alloc is None for buffer in written)
-        overwrites = written & read or (outside and read & self.schedule.overwritten)
-        return not past and not overwrites and all(fresh)
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether an iteration may run twice, even concurrently.
-
-        An element that it overwrites is read only to be kept unchanged, and no two ops write the
-        same buffer.
-        """
-        written = [
-            access.buffer
-            for op in self.ops
-            for access in op.outputs
-            if not self.buffers[access.buffer].in_registers
-        ]
-        return (
-            (not self.schedule.in_place or self._only_keeps())
-            and len(written) == len(set(written))
-            and all(
-                op.argument(k) is None or k in op.initial
-                for op in self.ops
-                for k in range(len(op.outputs))
-            )
-        )
-
-    def _only_keeps(self) -> bool:
-        """Whether each overwritten element is read only to be selected again for the same place."""
-        pairs = self.schedule.pairs
-        return bool(pairs) and all(
-            self._is_kept(input, output) for input, output in pairs if self._reads(input)
-        )
-
-    def _reads(self, buffer: SSAValue) -> bool:
-        read = (a.buffer for op in self.ops for a in op.inputs)
-        return any(b is buffer for b in read) or any(buffer in _used_by_body(o) for o in self.ops)
-
-    def _is_kept(self, input: SSAValue, output: SSAValue) -> bool:
-        """Whether one op alone reads ``input``, to select between its element and another."""
-        readers = [op for op in self.ops if any(a.buffer is input for a in op.inputs)]
-        inside = any(input in _used_by_body(op) or output in _used_by_body(op) for op in self.ops)
-        if len(readers) != 1 or inside or self._reads(output):
-            return False
-        (op,) = readers
-        numbers = [k for k, a in enumerate(op.inputs) if a.buffer is input]
-        if len(numbers) != 1 or op.body is None:
-            return False
-        argument, access = op.body.args[numbers[0]], op.inputs[numbers[0]]
-        uses = list(argument.uses)
-        if len(uses) == 1 and uses[0].operation is op.body.last_op:  # a copy
-            written = op.outputs[uses[0].index]
-            return written.buffer is output and written.exprs == access.exprs
-        if len(uses) != 1 or not isinstance(chosen := uses[0].operation, arith.SelectOp):
-            return False
-        yielded = op.body.last_op
-        assert yielded is not None
-        return (
-            uses[0].index > 0
-            and chosen.result.has_one_use()
-            and any(
-                chosen.result is value and o.buffer is output and o.exprs == access.exprs
-                for value, o in zip(yielded.operands, op.outputs, strict=True)
-            )
-        )
-
 
 def read_schedule(function: kernel.FuncOp) -> Schedule:
     """Read the levels of a kernel and the attributes that describe its memory."""
@@ -164,12 +83,6 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
         except VerifyException as error:
             fail(function, str(error), "`stepwell explain` shows the levels of any kernel")
     schedule = Schedule(**vars(nesting))
-    schedule.in_place = "kernel.in_place" in function.attributes
-    if isinstance(pairs := function.attributes.get("kernel.in_place"), ArrayAttr):
-        args = function.body.block.args
-        numbers = [pair.get_values() for pair in pairs if isinstance(pair, DenseArrayBase)]
-        schedule.pairs = tuple((args[int(a)], args[int(b)]) for a, b in numbers)
-        schedule.overwritten = frozenset(a for a, _ in schedule.pairs)
     if isinstance(past := function.attributes.get("kernel.nontemporal"), DenseArrayBase):
         numbers: Sequence[Any] = past.get_values()
         schedule.nontemporal = frozenset(function.body.block.args[n] for n in numbers)

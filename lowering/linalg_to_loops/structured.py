@@ -20,6 +20,7 @@ from xdsl.ir.affine import (
 
 from stepwell.analysis.combiners import COMBINERS, Combiner
 from stepwell.analysis.levels.nesting import NO_LANES, Lanes
+from stepwell.dialects.kernel.levels import PEEL
 from stepwell.dialects.kernel.sharing import parts_of
 from stepwell.lowering.linalg_to_loops.writer import Index
 from stepwell.transforms.passes import fail
@@ -50,6 +51,8 @@ class Structured:
     """The vectorised iterator."""
     width: int = 1
     interleave: int = 1
+    tail: str = PEEL
+    """How the vectorised iterator ends."""
     initial: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
     """The scalar that fills each output before this op, where that fill is folded in."""
     within: dict[int, tuple[Index, Index]] = field(default_factory=dict[int, tuple[Index, Index]])
@@ -145,7 +148,7 @@ def read(op: Operation, lanes: Lanes = NO_LANES) -> Structured | None:
             )
         case _:
             return None
-    found.axis, found.width, found.interleave = lanes
+    found.axis, found.width, found.interleave, found.tail = lanes
     found.within = {
         loop: (Index.of(op.operands[low]), Index.of(op.operands[high]))
         for loop, low, high in parts_of(op)

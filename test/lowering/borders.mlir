@@ -4,7 +4,7 @@
 // The four sides of a border and what lies between are parts of one tensor, written by one kernel;
 // the last vector of a row lies over the one before.
 // CHECK-LABEL: kernel.func @main_fill_copy(
-// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1 {grain 4}], op 0 [for d2, for d3 by 16, vector d3 by 16], op 1 [for d2, for d3 by 16, vector d3 by 16], op 2 [for d2, for d3], op 3 [for d2, for d3], op 4 [for d2, for d3 by 16, vector d3 by 16]>
+// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1 {grain 4}], op 0 [for d2, for d3 by 16 overlap, vector d3 by 16], op 1 [for d2, for d3 by 16 overlap, vector d3 by 16], op 2 [for d2, for d3], op 3 [for d2, for d3], op 4 [for d2, for d3 by 16 overlap, vector d3 by 16]>
 // CHECK-COUNT-4: linalg.fill {kernel.no_fuse} ins
 // CHECK:         linalg.generic
 // CHECK:       kernel.launch @main_fill_copy

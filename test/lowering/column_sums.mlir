@@ -8,7 +8,7 @@
 // CHECK-LABEL: kernel.func @many
 // CHECK-SAME:  #kernel.schedule<[parallel d1 into 64, for d1 by 8, for d0 by 16, unroll d1, unroll d0 by 8, vector d0 by 8]>
 // WHOLE-LABEL: kernel.func @many
-// WHOLE-SAME:  #kernel.schedule<[parallel d0 by 32, for d1, unroll d0 by 8, vector d0 by 8]>
+// WHOLE-SAME:  #kernel.schedule<[parallel d0 by 32 overlap, for d1, unroll d0 by 8, vector d0 by 8]>
 // What comes from memory in every call is asked for eight rows before.
 // FAR-LABEL:   kernel.func @many
 // FAR-SAME:  #kernel.schedule<[parallel d1 into 64 {prefetch}, for d1 by 8, for d0 by 16, unroll d1, unroll d0 by 8, vector d0 by 8]>
@@ -37,7 +37,7 @@ kernel.func @many(%x: tensor<20000x72xf32>, %y: tensor<72xf32>) -> tensor<72xf32
 
 // Few rows of many columns: threads share the columns. What is written by hand stays.
 // CHECK-LABEL: kernel.func @wide
-// CHECK-SAME:  #kernel.schedule<[parallel d0 by 256 {grain 274}, for d1, unroll d0 by 16, vector d0 by 16]>
+// CHECK-SAME:  #kernel.schedule<[parallel d0 by 256 overlap {grain 274}, for d1, unroll d0 by 16, vector d0 by 16]>
 // CHECK-LABEL: kernel.func @by_hand
 // CHECK-SAME:  #kernel.schedule<[parallel d0 by 32, for d1, unroll d0 by 8, vector d0 by 8]>
 kernel.func @wide(%x: tensor<40x200000xf32>, %y: tensor<200000xf32>) -> tensor<200000xf32> attributes {kernel.shared = 1} {

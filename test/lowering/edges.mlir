@@ -3,7 +3,7 @@
 
 // Nothing is copied into the border: the kernel says where the image lies within it, and reads the image.
 // CHECK-LABEL: kernel.func @main_mul_sum(%x: tensor<1x64x28x28xf32>
-// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1, for d2 by 7, for d3 by 16, unroll d4, unroll d5, unroll d2, vector d3 by 16]>
+// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1, for d2 by 7 border, for d3 by 16 overlap, unroll d4, unroll d5, unroll d2, vector d3 by 16]>
 // CHECK:         %[[BORDER:.*]] = linalg.fill {{.*}} -> tensor<1x64x30x30xf32>
 // CHECK:         affine_map<(d0, d1, d2, d3) -> (d0, d1, (d2 + 1), (d3 + 1))>
 // CHECK-SAME:      ins(%x : tensor<1x64x28x28xf32>) outs(%[[BORDER]] : tensor<1x64x30x30xf32>) attrs = {kernel.border = array<i64: 2, 3>}

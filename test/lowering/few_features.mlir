@@ -2,7 +2,7 @@
 
 // Few features of every second place: a tile has them all, and picks places from whole vectors.
 // CHECK-LABEL: kernel.func @picked_conv(
-// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1, parallel d2 by 10 {grain 2}, for d3 by 16, for d4, for d5, for d6, unroll d2, vector d3 by 16]>
+// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1, parallel d2 by 10 {grain 2}, for d3 by 16 overlap, for d4, for d5, for d6, unroll d2, vector d3 by 16]>
 func.func @picked(%x: tensor<1x24x57x57xf32>, %w: tensor<10x24x3x3xf32>) -> tensor<1x10x28x28xf32> {
   %y = nd.convolution %x, %w {strides = [2, 2]} : (tensor<1x24x57x57xf32>, tensor<10x24x3x3xf32>) -> tensor<1x10x28x28xf32>
   func.return %y : tensor<1x10x28x28xf32>

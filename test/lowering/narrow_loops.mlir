@@ -153,7 +153,7 @@ kernel.func @updated(%i: memref<i64>, %x: memref<40x?xf32>, %y: memref<40x?xf32>
 // LOOPS-NEXT:    scf.for
 // LOOPS:         vector.store %{{.*}}, %z[%c4]
 // LOOPS-NEXT:    kernel.return
-kernel.func @kept(%b: memref<12xi1>, %x: memref<9x12xf32>, %y: memref<12xf32>, %z: memref<12xf32>) attributes {kernel.shared = 1, kernel.in_place = [array<i64: 2, 3>], kernel.schedule = #kernel.schedule<[for d0 by 8], op 0 [for d1, vector d0 by 8], op 1 [vector d0 by 8]>} {
+kernel.func @kept(%b: memref<12xi1>, %x: memref<9x12xf32>, %y: memref<12xf32>, %z: memref<12xf32>) attributes {kernel.shared = 1, kernel.in_place = [array<i64: 2, 3>], kernel.schedule = #kernel.schedule<[for d0 by 8 overlap], op 0 [for d1, vector d0 by 8], op 1 [vector d0 by 8]>} {
   %s = memref.alloc() : memref<12xf32>
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%s : memref<12xf32>)

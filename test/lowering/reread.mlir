@@ -10,7 +10,7 @@
 // OFF-NOT: @copied_reread
 
 // CHECK-LABEL: kernel.func @copied_reread(
-// CHECK-SAME:  #kernel.schedule<[for d0, for d1 by 64, unroll d1 by 16, vector d1 by 16]>
+// CHECK-SAME:  #kernel.schedule<[for d0, for d1 by 64 overlap, unroll d1 by 16, vector d1 by 16]>
 // LOOPS-LABEL: kernel.func @copied_reread(
 // LOOPS:         vector.load %w
 // LOOPS:         vector.store

@@ -63,7 +63,7 @@ kernel.func @three(%x: tensor<3x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<3
 
 // So many rows keep the machine busy with what the last cache holds.
 // CHECK-LABEL: kernel.func @rows
-// CHECK-SAME:  #kernel.schedule<[parallel d0 by 6, parallel d1 by 64 {grain 66}, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>
+// CHECK-SAME:  #kernel.schedule<[parallel d0 by 6, parallel d1 by 64 overlap {grain 66}, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>
 kernel.func @rows(%x: tensor<6x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<6x2100xf32>) -> tensor<6x2100xf32> attributes {kernel.shared = 2} {
   %zero = arith.constant 0.0 : f32
   %s = linalg.fill ins(%zero : f32) outs(%y : tensor<6x2100xf32>) -> tensor<6x2100xf32>

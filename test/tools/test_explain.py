@@ -153,5 +153,5 @@ def test_versions_by_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     kept, one, _, few = re.split(r"  version    ", told)
     assert "for d2 by 384 {pack 1" in kept
     assert one.startswith("d0 from 1 to 1\n  schedule   [parallel d1 by 1536, ")
-    assert few.startswith("d0 from 5 to 8\n  schedule   [parallel d0 by 8, ")
+    assert few.startswith("d0 from 5 to 8\n  schedule   [parallel d0 by 8 repeat, ")
     assert "why        not in blocks: 8 rows read what would be packed, 12 repay it" in few

@@ -292,7 +292,7 @@ def test_the_search_finds_the_best_of_a_model(
     search = Model(candidate, source, tmp_path)
     found = search.run(float("inf"))
     assert found is not None
-    assert found.schedule.startswith("[parallel d0 by 5, parallel d1 by 48 {")
+    assert found.schedule.startswith("[parallel d0 by 5, parallel d1 by 48 overlap {")
     assert found.seconds == 1.0 < found.before
     assert Model(candidate, source, tmp_path).run(0.0) is None
 

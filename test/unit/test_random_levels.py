@@ -68,6 +68,13 @@ def test_ten_thousand_levels_at_random(name: str) -> None:
         ("even", "[for d0 by 4, for d1 by 8, for d2 by 4 {pack 1, sum as f32}, for d0 by 2], op 0 [for d2, unroll d0, unroll d1 by 4, vector d1 by 4], op 1 [unroll d0, unroll d1 by 4, vector d1 by 4]", "only products of bytes are summed as f32"),
         ("even", "[for d0 by 4, for d1 by 16, for d1 by 8, for d2 by 16384 {pack 1}, for d0 by 2], op 0 [for d2, unroll d0, unroll d1 by 4, vector d1 by 4], op 1 [unroll d0, unroll d1 by 4, vector d1 by 4]", "bytes of scratch"),
         ("chain", "[parallel d0, for d1 by 2, for d1, for d2 by 16, for d2]", "needs several results"),
+        ("softmax", "[for d0 even], op 0 [for d1], op 1 [for d1], op 2 [for d1]", "have a tail"),
+        ("even", "[for d0 by 6 even, for d1 by 16], op 0 [for d2, unroll d0, unroll d1 by 4, vector d1 by 4], op 1 [unroll d0, unroll d1 by 4, vector d1 by 4]", "no steps of 6 and 5 cover 12"),
+        ("even", "[for d0 by 5 repeat, for d1 by 16], op 0 [for d2, unroll d0, unroll d1 by 4, vector d1 by 4], op 1 [unroll d0, unroll d1 by 4, vector d1 by 4]", "whose number is not known"),
+        ("unknown", "[for d0 by 5 overlap, for d1 by 16], op 0 [for d2, unroll d0, unroll d1 by 4, vector d1 by 4], op 1 [unroll d0, unroll d1 by 4, vector d1 by 4]", "extent of the loop is not known"),
+        ("product", "[for d0 by 4 border, for d1 by 8], op 0 [for d2, unroll d0, unroll d1 by 4, vector d1 by 4], op 1 [unroll d0, unroll d1 by 4, vector d1 by 4]", "within a border"),
+        ("product", "[for d0 by 4, for d1 by 8 even], op 0 [for d2, unroll d0, unroll d1 by 4, vector d1 by 4], op 1 [unroll d0, unroll d1 by 4, vector d1 by 4]", "vectors do not know 'even'"),
+        ("even", "[for d0 by 4, for d1 by 16 overlap], op 0 [for d2, unroll d0, unroll d1 by 4, vector d1 by 4], op 1 [unroll d0, unroll d1 by 4, vector d1 by 4]", "leave no tail"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_told_why(name: str, levels: str, message: str) -> None:

@@ -58,6 +58,7 @@ from stepwell.runtime.toolchain import find_compiler
 from stepwell.transforms.kernels.kernel_signature import launches_of
 from stepwell.transforms.kernels.schedule.locked import is_untouched, kernel_key, operands_of
 from stepwell.transforms.kernels.schedule.on_machines import schedule_for
+from stepwell.transforms.kernels.schedule.tails import other_tails, with_tails
 from stepwell.transforms.kernels.schedule.variants import variants
 
 LOG = logging.getLogger("stepwell")
@@ -256,13 +257,13 @@ class Search:
     def run(self, until: float) -> Tuned | None:
         """Return the best schedule found before ``until``, None if none is better."""
         first = self.candidate.schedule
-        if not variants(first, self.source.machine) or (before := self._run(first)) is None:
+        if not self._near(first) or (before := self._run(first)) is None:
             return None
         best, least = first, seconds_of(before)
         better = True
         while better and time.monotonic() < until:
             better = False
-            for choices in variants(best, self.source.machine):
+            for choices in self._near(best):
                 for schedule in choices:
                     if time.monotonic() > until:
                         break
@@ -278,6 +279,16 @@ class Search:
         name = self.candidate.name
         levels = str(levels_of(self.candidate.function, best))
         return Tuned(name, levels, float(f"{new:.3g}"), float(f"{old:.3g}"), self.tried)
+
+    def _near(self, schedule: Nesting) -> list[list[Nesting]]:
+        """Return, for each choice of a schedule, those that differ in it."""
+        function = self.candidate.function
+        found = [
+            [with_tails(function, each) for each in choices]
+            for choices in variants(schedule, self.source.machine)
+        ]
+        tails = other_tails(function, schedule)
+        return [*found, tails] if tails else found
 
     def _time(self, schedule: Nesting) -> float:
         """Return the seconds of a launch; infinity if it does not compile or was timed before."""

@@ -6,7 +6,7 @@
 // CHECK:       %[[C12:.*]] = arith.constant 12 : index
 // CHECK:       vector.load %w[%{{.*}}, %[[C12]]] : memref<5x20xf32>, vector<8xf32>
 // CHECK-NOT:   memref.store
-kernel.func @even(%x: memref<13x5xf32>, %w: memref<5x20xf32>, %y: memref<13x20xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 7, for d1 by 16, for d2, unroll d0, unroll d1 by 8, vector d1 by 8]>} {
+kernel.func @even(%x: memref<13x5xf32>, %w: memref<5x20xf32>, %y: memref<13x20xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 7 even, for d1 by 16 overlap, for d2, unroll d0, unroll d1 by 8, vector d1 by 8]>} {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%y : memref<13x20xf32>)
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<13x5xf32>, memref<5x20xf32>) outs(%y : memref<13x20xf32>) {
@@ -21,7 +21,7 @@ kernel.func @even(%x: memref<13x5xf32>, %w: memref<5x20xf32>, %y: memref<13x20xf
 // In place nothing is computed twice: what is left of a row goes one by one.
 // CHECK-LABEL: kernel.func @in_place
 // CHECK:       memref.store
-kernel.func @in_place(%x: memref<13x5xf32>, %w: memref<5x20xf32>, %r: memref<13x20xf32>, %y: memref<13x20xf32>) attributes {kernel.shared = 2, kernel.in_place = [array<i64: 2, 3>], kernel.schedule = #kernel.schedule<[for d0 by 7, for d1 by 16], op 0 [for d2, unroll d0, unroll d1 by 8, vector d1 by 8], op 1 [unroll d0, unroll d1 by 8, vector d1 by 8]>} {
+kernel.func @in_place(%x: memref<13x5xf32>, %w: memref<5x20xf32>, %r: memref<13x20xf32>, %y: memref<13x20xf32>) attributes {kernel.shared = 2, kernel.in_place = [array<i64: 2, 3>], kernel.schedule = #kernel.schedule<[for d0 by 7 even, for d1 by 16], op 0 [for d2, unroll d0, unroll d1 by 8, vector d1 by 8], op 1 [unroll d0, unroll d1 by 8, vector d1 by 8]>} {
   %zero = arith.constant 0.0 : f32
   %t = memref.alloc() : memref<13x20xf32>
   linalg.fill ins(%zero : f32) outs(%t : memref<13x20xf32>)
@@ -51,7 +51,7 @@ kernel.func @in_place(%x: memref<13x5xf32>, %w: memref<5x20xf32>, %r: memref<13x
 // CHECK:       arith.minsi
 // CHECK-COUNT-3: vector.store
 // CHECK-NOT:   vector.store
-kernel.func @again(%x: memref<32x5xf32>, %w: memref<5x8xf32>, %y: memref<32x8xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 3, for d1 by 8, for d2, unroll d0, vector d1 by 8]>} {
+kernel.func @again(%x: memref<32x5xf32>, %w: memref<5x8xf32>, %y: memref<32x8xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 3 overlap, for d1 by 8, for d2, unroll d0, vector d1 by 8]>} {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%y : memref<32x8xf32>)
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<32x5xf32>, memref<5x8xf32>) outs(%y : memref<32x8xf32>) {
@@ -63,7 +63,7 @@ kernel.func @again(%x: memref<32x5xf32>, %w: memref<5x8xf32>, %y: memref<32x8xf3
   kernel.return
 }
 
-kernel.func @again_in_parallel(%x: memref<32x5xf32>, %w: memref<5x8xf32>, %y: memref<32x8xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[parallel d0 by 3, for d1 by 8, for d2, unroll d0, vector d1 by 8]>} {
+kernel.func @again_in_parallel(%x: memref<32x5xf32>, %w: memref<5x8xf32>, %y: memref<32x8xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[parallel d0 by 3 overlap, for d1 by 8, for d2, unroll d0, vector d1 by 8]>} {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%y : memref<32x8xf32>)
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<32x5xf32>, memref<5x8xf32>) outs(%y : memref<32x8xf32>) {

@@ -14,7 +14,7 @@
 // CHECK-NEXT:        vector.load %w[%k, %[[SIX]]] : memref<5x22xf32>, vector<16xf32>
 // CHECK-NOT:         memref.load %w
 // CHECK:         kernel.return
-kernel.func @columns(%x: memref<9x5xf32>, %w: memref<5x22xf32>, %y: memref<9x22xf32>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0, for d1 by 32, for d2, unroll d1 by 16, vector d1 by 16]>} {
+kernel.func @columns(%x: memref<9x5xf32>, %w: memref<5x22xf32>, %y: memref<9x22xf32>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0, for d1 by 32 overlap, for d2, unroll d1 by 16, vector d1 by 16]>} {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%y : memref<9x22xf32>)
   linalg.generic {indexing_maps = [#k, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<9x5xf32>, memref<5x22xf32>) outs(%y : memref<9x22xf32>) {

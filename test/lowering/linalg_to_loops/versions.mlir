@@ -23,7 +23,7 @@
 //       CHECK:         vector.store [[SUM:%.*]], %y{{\[}}[[LAST]], %j]
 //       CHECK:     } else {
 //       CHECK:   kernel.return
-kernel.func @product(%x: memref<?x8xf32>, %w: memref<8x16xf32>, %y: memref<?x16xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 6, for d1 by 8, for d2, unroll d0, vector d1 by 8]>, kernel.versions = [#kernel.version<d0 from 1 to 1, #kernel.schedule<[for d0, for d1 by 16, for d2, vector d1 by 16]>>, #kernel.version<d0 from 2 to 4, #kernel.schedule<[for d0 by 4, for d1 by 8, for d2, unroll d0, vector d1 by 8]>>]} {
+kernel.func @product(%x: memref<?x8xf32>, %w: memref<8x16xf32>, %y: memref<?x16xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 6, for d1 by 8, for d2, unroll d0, vector d1 by 8]>, kernel.versions = [#kernel.version<d0 from 1 to 1, #kernel.schedule<[for d0, for d1 by 16, for d2, vector d1 by 16]>>, #kernel.version<d0 from 2 to 4, #kernel.schedule<[for d0 by 4 repeat, for d1 by 8, for d2, unroll d0, vector d1 by 8]>>]} {
   %0 = arith.constant 0.0 : f32
   linalg.fill ins(%0 : f32) outs(%y : memref<?x16xf32>)
   linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]}

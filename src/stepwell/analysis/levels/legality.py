@@ -36,7 +36,7 @@ def check_nesting(ops: Sequence[LoopedOp], loops: Sequence[list[bool]], nesting:
     inputs = [value.owner for op in ops if isinstance(op, linalg.GenericOp) for value in op.inputs]
     if nesting.whole_reads and any(isinstance(o, Operation) and is_border(o) for o in inputs):
         refuse("an image within a border is read by single elements or vectors alone")
-    for op, each, (axis, width, many) in zip(ops, loops, nesting.lanes, strict=True):
+    for op, each, (axis, width, many, _) in zip(ops, loops, nesting.lanes, strict=True):
         if 0 <= axis < len(each) and width * many > 1 and not each[axis] and not is_free(op, each):
             refuse(f"iterations of d{axis} run in order")
     if nesting.split:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeGuard
 
 from xdsl.dialects.linalg import ops as linalg
@@ -18,6 +18,7 @@ from stepwell.analysis.structured import (
     yielded,
 )
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel.levels import PEEL
 from stepwell.dialects.kernel.sharing import is_border
 
 LoopedOp = linalg.GenericOp | linalg.FillOp
@@ -26,12 +27,13 @@ LoopedOp = linalg.GenericOp | linalg.FillOp
 class Lanes(NamedTuple):
     """The loop of an op that is vectorised, the width of its vectors and how many are interleaved.
 
-    Without vectors the width is 1; axis -1 stands for no loop.
+    Without vectors the width is 1; axis -1 stands for no loop. ``tail`` tells how the loop ends.
     """
 
     axis: int = -1
     width: int = 1
     many: int = 1
+    tail: str = PEEL
 
 
 NO_LANES = Lanes()
@@ -81,6 +83,8 @@ class Nesting:
     """Whether the loops of each op's sum are unrolled by the target's compiler."""
     lanes: tuple[Lanes, ...] = ()
     """The vectorised loop of each op that has loops, in order."""
+    tails: dict[int, str] = field(default_factory=dict[int, str])
+    """How the shared loops end that are not vectorised, where they do not peel."""
 
     @property
     def whole_reads(self) -> bool:
@@ -93,10 +97,14 @@ class Nesting:
         axis = self.lanes[0].axis if self.lanes else -1
         return axis if axis < self.shared else -1
 
+    def tail(self, loop: int) -> str:
+        """Return how a shared loop ends."""
+        return self.lanes[0].tail if loop == self.axis else self.tails.get(loop, PEEL)
+
     def step(self, loop: int) -> int:
         """Return the iterations of a shared loop that the innermost levels compute."""
         if loop == self.axis:
-            _, width, many = self.lanes[0]
+            _, width, many, _ = self.lanes[0]
             return width * (self.tile[1] if self.tile != (1, 1) else many)
         if loop == self.shared - 1:
             return max(self.band, self.tile[1], 1)

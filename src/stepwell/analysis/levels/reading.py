@@ -19,6 +19,7 @@ from stepwell.analysis.levels.nesting import (
     loop_ops,
     loops_of,
 )
+from stepwell.analysis.levels.tail_rules import check_tails
 from stepwell.analysis.levels.writing import levels_of
 from stepwell.analysis.structured import indices
 from stepwell.dialects import kernel
@@ -26,6 +27,7 @@ from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.levels import (
     FOR,
     PARALLEL,
+    PEEL,
     UNROLL,
     VECTOR,
     Action,
@@ -78,6 +80,7 @@ def check_levels(function: kernel.FuncOp, schedule: Schedule) -> Nesting:
     reader.check_loops()
     nesting = reader.nesting()
     check_nesting(reader.ops, reader.loops, nesting)
+    check_tails(function, nesting)
     if (spelled := levels_of(function, nesting)) != schedule:
         raise VerifyException(f"no loops can be made so; the nearest are {spelled}")
     return nesting
@@ -134,6 +137,11 @@ class _Reader:
         for mark in set(self._marks()):
             setattr(found, mark, True)
         found.blocks, found.strip = self._block(), self._strip()
+        found.tails = {
+            level.loop: level.tail
+            for level in self.levels
+            if level.tail != PEEL and level.loop < self.shared and level.loop != found.axis
+        }
         rows, columns = self._last(self.shared - 2), self._last(self.shared - 1)
         if found.blocks or found.strip[0]:
             found.lanes = tuple(Lanes(self.shared - 1) if x == NO_LANES else x for x in found.lanes)
@@ -188,7 +196,8 @@ class _Reader:
             return NO_LANES
         found = [level for level in levels if level.loop == axis and level is not vector]
         unrolled = len(found) > 1 and found[-1].kind == UNROLL
-        return Lanes(axis, width, max(found[-2].step // width, 1) if unrolled else 1)
+        tail = next((level.tail for level in found if level.tail != PEEL), PEEL)
+        return Lanes(axis, width, max(found[-2].step // width, 1) if unrolled else 1, tail)
 
     def _abreast(self, levels: Levels) -> int:
         """Return the own loop whose scalar iterations are interleaved; or -1."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr
 from xdsl.dialects.linalg import ops as linalg
@@ -13,6 +14,7 @@ from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import (
     FOR,
     PARALLEL,
+    PEEL,
     UNROLL,
     VECTOR,
     Action,
@@ -88,7 +90,7 @@ class _Writer:
 
     def _together(self, found: Iterable[Level]) -> Schedule:
         """Append the levels of each op; a single list where all ops have the same."""
-        levels = self._with_grain(_of_several_steps(found))
+        levels = self._with_grain(self._with_tails(_of_several_steps(found)))
         own = {
             number: _of_several_steps((*levels, *self._inner(number)))[len(levels) :]
             for number in range(len(self.ops))
@@ -96,6 +98,16 @@ class _Writer:
         if len(set(own.values())) == 1:
             return Schedule((*levels, *own[0]))
         return Schedule(tuple(levels), {number: each for number, each in own.items() if each})
+
+    def _with_tails(self, levels: Levels) -> Levels:
+        """Add the tail of each shared loop to the last of its levels."""
+        last = {level.loop: number for number, level in enumerate(levels)}
+        return tuple(
+            replace(level, tail=self.nesting.tail(level.loop))
+            if number == last[level.loop] and level.loop < self.shared
+            else level
+            for number, level in enumerate(levels)
+        )
 
     def _with_grain(self, levels: Levels) -> Levels:
         """Add the actions `grain` and `pipeline` to the last parallel level."""
@@ -167,7 +179,7 @@ class _Writer:
 
     def _inner(self, number: int) -> Iterator[Level]:
         found, loops = self.nesting, self.loops[number]
-        axis, width, many = found.lanes[number]
+        axis, width, many, tail = found.lanes[number]
         own = range(self.shared, len(loops))
         ordered = [k for k in own if loops[k]] + [k for k in own if not loops[k]]
         plain = not (found.blocks or found.strip[0])
@@ -175,7 +187,8 @@ class _Writer:
         for k in ordered:
             written_out = found.unroll and not loops[k] and k != axis
             step = width * many if k == axis else 1
-            level = Level(UNROLL if written_out else FOR, k, step)
+            ends = tail if k == axis else PEEL
+            level = Level(UNROLL if written_out else FOR, k, step, tail=ends)
             yield level.doing(Action("prefetch")) if ask and k == ordered[-1] else level
         for k in range(self.shared):
             if k != axis and found.step(k) > 1:
@@ -200,7 +213,7 @@ class _Writer:
                 found[number] = _of_several_steps((*self._nest(), *self._inner(number)))
                 continue
             cut = self._cut(number)
-            axis, width, many = nesting.lanes[number]
+            axis, width, many, _ = nesting.lanes[number]
             levels = [Level(PARALLEL, cut, 1, nesting.split, prefetch)]
             if self.shared:
                 levels += [Level(FOR, cut, nesting.split_rows), Level(FOR, 0, width * many)]
@@ -221,7 +234,7 @@ class _Writer:
         """Return the loop of a sum that is split: the longest, counted in steps of vectors."""
         op = self.ops[number]
         assert isinstance(op, linalg.GenericOp)
-        axis, width, many = self.nesting.lanes[number]
+        axis, width, many, _ = self.nesting.lanes[number]
         guess = ASSUMED_ROWS if self.shared else ASSUMED_LOOP_EXTENT
         sizes = [guess if n == DYNAMIC_INDEX else n for n in extents(op)]
         units = [width * many if k == axis and not self.shared else 1 for k in range(len(sizes))]

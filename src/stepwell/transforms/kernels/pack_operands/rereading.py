@@ -35,6 +35,7 @@ from stepwell.dialects.types import dtype, locate
 from stepwell.transforms.kernels.pack_operands.kernels import ELEMENTS_PER_THREAD
 from stepwell.transforms.kernels.same_kernels import Shared
 from stepwell.transforms.kernels.schedule.reasons import explain_choice, spell_bytes
+from stepwell.transforms.kernels.schedule.tails import choose_tails
 from stepwell.transforms.kernels.schedule.threads import parallel_steps
 
 MIN_ITERATIONS = 16
@@ -182,6 +183,7 @@ def _copying(
         "reread", FunctionType.from_lists([kind, kind], [kind]), Region(block), attributes
     )
     write_nesting(function, nesting)
+    choose_tails(function)
     locate(function, loop.location)
     return function
 

@@ -122,7 +122,7 @@ def _tile_own(
     (found, *others) = [each for each in ops if len(each.parallel) > shared] or [None]
     if found is None or others or shared < 2 or found.lanes.axis < 0:
         return
-    axis, width, _ = found.lanes
+    axis, width, *_ = found.lanes
     high, wide = found.extents[shared - 2], found.extents[shared - 1]
     alone = found.contracts and found.score(axis) == 1.0 and not found.gathers
     long = long or found.size(axis) >= MIN_SUM_VECTORS * width

@@ -21,6 +21,7 @@ from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.kernel.versions import VERSIONS
 from stepwell.transforms.kernels.kernel_signature import is_unscheduled
+from stepwell.transforms.kernels.schedule.tails import choose_tails
 from stepwell.transforms.kernels.schedule.threads import parallel_steps
 from stepwell.transforms.kernels.schedule.vectors import Loops, Range, read
 
@@ -63,6 +64,9 @@ def with_versions(
             schedule(copy, version)
         if copy.attributes.get(SCHEDULE) != function.attributes.get(SCHEDULE):
             kept.append((version, copy))
+            choose_tails(copy, version)
+    if own is None:
+        choose_tails(function)
     if kept:
         _write(function, kept)
 

@@ -1,0 +1,187 @@
+"""Choose how each loop ends whose extent is no multiple of its step.
+
+A shorter tile is more code, and single iterations are slow: the last vector of a row overlaps the
+one before where memory allows that iterations run twice, and tiles of rows are made nearly equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+from xdsl.dialects.linalg import ops as linalg
+
+from stepwell.analysis.levels import (
+    Lanes,
+    Nesting,
+    nesting_of,
+    nestings_of,
+    schedule_of,
+    write_nesting,
+    write_nestings,
+)
+from stepwell.analysis.levels.nesting import LoopedOp, loops_of
+from stepwell.analysis.levels.repeats import written
+from stepwell.analysis.levels.tail_rules import TailRules
+from stepwell.analysis.levels.tails import emitted, ends_apart, parts_of
+from stepwell.dialects import kernel
+from stepwell.dialects.kernel.levels import BORDER, EVEN, OVERLAP, PEEL, REPEAT, TAILS
+from stepwell.dialects.kernel.versions import VERSIONS, versions_in
+from stepwell.transforms.kernels.schedule.vectors import Range, stride
+
+MIN_ROWS_PER_RECOMPUTED = 32
+"""Shift the last row tile back to overlap its neighbour if at most 1/32 of the rows is recomputed.
+"""
+OPS_PER_STORE = 3
+"""Operations that run in the time of one scalar store."""
+
+
+def choose_tails(function: kernel.FuncOp, some: Range | None = None) -> None:
+    """Write the tail policies of a kernel's levels, or of one version of it."""
+    nesting = nesting_of(function)
+    found = with_tails(function, nesting, some)
+    if found is not nesting:
+        write_nesting(function, found)
+
+
+def with_tails(function: kernel.FuncOp, nesting: Nesting, some: Range | None = None) -> Nesting:
+    """Return a nesting of a kernel with the tail policies that are best for it.
+
+    some : the range of the extent of a loop
+    """
+    if nesting.whole_reads or not nesting.lanes:
+        return nesting
+    vectors = any(lanes.width > 1 for lanes in nesting.lanes)
+    tiled = nesting.tile != (1, 1) or nesting.band > 1
+    return _Choice(function, nesting, some).made() if vectors or tiled else nesting
+
+
+def other_tails(function: kernel.FuncOp, nesting: Nesting) -> list[Nesting]:
+    """Return a kernel's nestings in which one loop ends by another policy that it can have."""
+    if nesting.whole_reads or not nesting.lanes:
+        return []
+    rules, shared, found = TailRules(function, nesting), nesting.shared, list[Nesting]()
+    rows = [k for k in range(shared) if k != nesting.axis and nesting.step(k) > 1]
+    for loop, tail in product(rows, TAILS):
+        if tail != nesting.tail(loop) and not rules.shared(loop, tail):
+            found.append(replace(nesting, tails=_without_peel({**nesting.tails, loop: tail})))
+    axes = {x.axis for x in nesting.lanes if x.axis >= 0}
+    for axis, tail in product(sorted(axes), (PEEL, OVERLAP)):
+        lanes = tuple(x._replace(tail=tail) if x.axis == axis else x for x in nesting.lanes)
+        said = (
+            rules.vectors(tail) if x.axis < shared else rules.own(n, x) for n, x in enumerate(lanes)
+        )
+        if lanes != nesting.lanes and not any(said):
+            found.append(replace(nesting, lanes=lanes))
+    return found
+
+
+def settle_tails(function: kernel.FuncOp) -> None:
+    """Replace the tail policies that a kernel cannot have on the memory `bufferize` gives it."""
+    schedule = schedule_of(function)
+    versions = versions_in(function.attributes.get(VERSIONS))
+    lists = [schedule, *(each.schedule.data for each in versions)]
+    words = {level.tail for each in lists if each is not None for level in each.all_levels()}
+    if words <= {PEEL, EVEN, BORDER}:
+        return
+    old = nestings_of(function)
+    new = [_settled(TailRules(function, each)) for each in old]
+    if new != old:
+        write_nestings(function, new)
+
+
+def _settled(rules: TailRules) -> Nesting:
+    nesting, found = rules.nesting, dict(rules.nesting.tails)
+    for loop, tail in nesting.tails.items():
+        if rules.shared(loop, tail):
+            found[loop] = PEEL if rules.shared(loop, EVEN) else EVEN
+    lanes = [
+        x._replace(tail=PEEL)
+        if (rules.vectors(x.tail) if x.axis < nesting.shared else rules.own(n, x))
+        else x
+        for n, x in enumerate(nesting.lanes)
+    ]
+    return replace(nesting, tails=_without_peel(found), lanes=tuple(lanes))
+
+
+def _without_peel(tails: dict[int, str]) -> dict[int, str]:
+    return {loop: tail for loop, tail in tails.items() if tail != PEEL}
+
+
+class _Choice:
+    """Chooses the tail policies of one nesting."""
+
+    def __init__(self, function: kernel.FuncOp, nesting: Nesting, some: Range | None) -> None:
+        self.nesting, self.some = nesting, some
+        self.rules = TailRules(function, nesting)
+        if some is not None and some.low == some.high:
+            for sizes in self.rules.sizes:
+                sizes[some.loop] = some.low
+        self.long = any(len(loops_of(op)) > nesting.shared for op in self.rules.ops)
+        """Whether some op has loops besides the shared ones."""
+
+    def made(self) -> Nesting:
+        nesting, shared = self.nesting, self.nesting.shared
+        rows = [k for k in (shared - 2, shared - 1) if k >= 0 and k != nesting.axis]
+        tails = _without_peel({k: self._rows(k) for k in rows if nesting.step(k) > 1})
+        along = self._along() if nesting.axis >= 0 else PEEL
+        lanes = tuple(
+            x if x.axis < 0 else x._replace(tail=along if x.axis < shared else self._own(n, x))
+            for n, x in enumerate(nesting.lanes)
+        )
+        return replace(nesting, tails=tails, lanes=lanes)
+
+    def _rows(self, loop: int) -> str:
+        """Choose for tiles of rows."""
+        size, unit = self.rules.sizes[0][loop], self.nesting.step(loop)
+        if size == DYNAMIC_INDEX:
+            low = self.some.low if self.some is not None and self.some.loop == loop else 0
+            return REPEAT if 2 * low >= unit and not self.rules.shared(loop, REPEAT) else PEEL
+        few = 0 < -size % unit * MIN_ROWS_PER_RECOMPUTED <= size
+        choices = [*([OVERLAP] if few else []), EVEN]
+        chosen = next((tail for tail in choices if not self.rules.shared(loop, tail)), PEEL)
+        if self.rules.padded and not self.rules.shared(loop, BORDER):
+            rest = ends_apart(parts_of(size, unit, chosen))
+            peeled = parts_of(size, unit, BORDER, self.rules.reads, loop)
+            return BORDER if emitted(peeled) < emitted(rest) else chosen
+        return chosen
+
+    def _along(self) -> str:
+        """Choose for vectors along the last shared loop.
+
+        The last one overlaps where a partial tile then has fewer vectors and no single elements,
+        each of which would need a serial sum of its own.
+        """
+        nesting, axis = self.nesting, self.nesting.axis
+        size, width = self.rules.sizes[0][axis], nesting.lanes[0].width
+        if self.rules.vectors(OVERLAP):
+            return PEEL
+        tiled = nesting.tile != (1, 1)
+        pays = width > 1 and (self.long or self._pays(axis, size % width))
+        return OVERLAP if size == DYNAMIC_INDEX or tiled or pays else PEEL
+
+    def _pays(self, axis: int, rest: int) -> bool:
+        """Whether a vector over the tail of a row costs less than ``rest`` single elements.
+
+        It does, unless results are scattered: then each lane is stored alone, one in each cycle, in
+        which three other operations are done.
+        """
+        if axis < self.nesting.parallel:
+            return False
+        ops = self.rules.ops
+        work, alone = sum(map(_operations, ops)), sum(_scattered(op, axis) for op in ops)
+        return alone * (self.nesting.lanes[0].width - rest) * OPS_PER_STORE <= (rest - 1) * work
+
+    def _own(self, number: int, lanes: Lanes) -> str:
+        """Choose for vectors along a loop of one op."""
+        return PEEL if self.rules.own(number, lanes._replace(tail=OVERLAP)) else OVERLAP
+
+
+def _operations(op: LoopedOp) -> int:
+    return len(op.inputs) + len(op.body.block.ops) if isinstance(op, linalg.GenericOp) else 0
+
+
+def _scattered(op: LoopedOp, axis: int) -> int:
+    """Return how many results are not contiguous along a loop."""
+    return sum(stride(index, axis) not in (0, 1) for _, index in written(op))
