@@ -83,6 +83,7 @@ class Predictor:
         idle: Mapping[int, float] = NOT_IDLE,
     ) -> None:
         self.machine, self.idle = machine, idle
+        self.levels = machine.levels()
         self.readings = readings_of(function, machine.fma, shapes)
         self.written_out = loops.ports_of(function, machine)
 
@@ -94,12 +95,16 @@ class Predictor:
         cycles = sum(each.cycles for each in ports) + self.written_out.cycles
         shares = parallel.shares_of(nests, machine)
         part = shares.longest
-        found = memory.seconds(nests, machine, self.idle, shares.threads)
-        even = part * shares.threads
+        found = memory.sources(nests, machine, self.levels, self.idle, shares.threads)
+        packed = sum(
+            packing.cycles_of(nest, each.cycles / max(each.points, 1.0), found, machine)
+            for nest, each in zip(nests, ports, strict=True)
+            if nest.packs
+        )
         return Breakdown(
             cycles * part / clock,
-            tuple((name, each * even) for name, each in found),
-            packing.cycles_of(nests, machine) * part / clock,
+            tuple((each.name, each.cycles(machine) * part / clock) for each in found),
+            packed * part / clock,
             launch.seconds(shares.threads, machine),
             shares.threads,
             sum(ports, self.written_out).busiest,

@@ -40,25 +40,27 @@ class Ports:
     """Cycles in which a sum waits for its previous addition."""
     starts: float = 0.0
     """Cycles to begin and end innermost loops."""
+    points: float = 0.0
+    """Iterations of the innermost levels."""
 
     def __add__(self, other: Ports) -> Ports:
         """Return the sum of code that runs one after the other."""
         return Ports(*map(add, self.all(), other.all()))
 
     def all(self) -> tuple[float, ...]:
-        """Return all the cycles, in the order of the fields."""
+        """Return all the cycles, in the order of the fields, and the iterations."""
         return tuple(vars(self).values())
 
     @property
     def cycles(self) -> float:
         """Cycles of the busiest port, or of waiting; starts are added."""
-        return max(self.all()[:-1]) + self.starts
+        return max(self.all()[:-2]) + self.starts
 
     @property
     def busiest(self) -> str:
         """The name of the field with the most cycles."""
         names = [field.name.replace("_", "-") for field in fields(self)]
-        return max(zip(self.all(), names, strict=True))[1]
+        return max(zip(self.all()[:-1], names[:-1], strict=True))[1]
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ def _of_point(nest: Nest, point: Point, machine: Machine) -> Ports:
         instructions=issued / machine.issue,
         divisions=body.divisions * times * passes * machine.divide,
         waiting=_waiting(nest, body, point, machine),
+        points=point.many,
         starts=point.many / inner * machine.mispredict * min(inner / MAX_PREDICTED_ITERATIONS, 1.0),
     )
 

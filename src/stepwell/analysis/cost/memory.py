@@ -30,6 +30,8 @@ class Missed:
     written: float = 0.0
     scattered: float = 0.0
     """Missed lines that hardware does not prefetch."""
+    packed: Mapping[Access, float] = field(default_factory=dict[Access, float])
+    """Bytes that packing reads, by operand; they are not among those read."""
 
     def beyond(self, other: Missed) -> Missed:
         """Return the misses that hit the next cache, whose own misses are ``other``."""
@@ -37,17 +39,41 @@ class Missed:
             max(self.read - other.read, 0.0),
             max(self.written - other.written, 0.0),
             max(self.scattered - other.scattered, 0.0),
+            {a: max(n - other.packed.get(a, 0.0), 0.0) for a, n in self.packed.items()},
         )
 
 
-def seconds(
-    nests: Sequence[Nest], machine: Machine, idle: Mapping[int, float], threads: int
-) -> list[tuple[str, float]]:
-    """Return the least time that each level of memory beyond the L1 cache takes.
+@dataclass(frozen=True)
+class Source:
+    """A level of memory, as one thread of several sees it."""
+
+    name: str
+    bytes: float
+    """Bytes that come from it in a cycle."""
+    latency: float
+    """Cycles until it answers."""
+    missed: Missed
+    """What is read from it."""
+
+    def cycles(self, machine: Machine) -> float:
+        """Return the cycles of all transfers by one thread, except those of packing."""
+        scattered = self.missed.scattered * machine.l1_line
+        each = max(self.latency / machine.misses, machine.l1_line / self.bytes)
+        streamed = max(self.missed.read + self.missed.written - scattered, 0.0)
+        return streamed / self.bytes + self.missed.scattered * each
+
+
+def sources(
+    nests: Sequence[Nest],
+    machine: Machine,
+    levels: Sequence[Level],
+    idle: Mapping[int, float],
+    threads: int,
+) -> list[Source]:
+    """Return the levels of memory beyond the L1 cache, with what is read from each.
 
     idle : the bytes touched between two uses of an argument, by its number
     """
-    levels = machine.levels()
     cores = max(min(machine.threads, machine.cores), 1)
     sizes = _Sizes(nests, machine.l1_line)
     whole = sizes.of(None, 0)
@@ -57,20 +83,13 @@ def seconds(
         held = level.size * caches
         missed.append(_missed(sizes, level, idle, held if whole <= held else -1.0))
     missed.append(Missed())
-    found = [near.beyond(far) for near, far in pairwise(missed)]
-    return [
-        (level.name, _time(level, each, machine, threads))
-        for level, each in zip(levels[1:], found, strict=True)
-    ]
-
-
-def _time(level: Level, found: Missed, machine: Machine, threads: int) -> float:
-    rate = min(level.rate * threads, max(level.rate_all, level.rate)) * 1e6
     latencies = {"L2": machine.l2_latency, "L3": machine.l3_latency}
-    latency = latencies.get(level.name, machine.memory_latency) / (machine.clock * 1e6)
-    scattered = found.scattered * machine.l1_line
-    each = max(latency / machine.misses / threads, machine.l1_line / rate)
-    return max(found.read + found.written - scattered, 0.0) / rate + found.scattered * each
+    found: list[Source] = []
+    for level, (near, far) in zip(levels[1:], pairwise(missed), strict=True):
+        rate = min(level.rate, max(level.rate_all, level.rate) / threads) / machine.clock
+        latency = latencies.get(level.name, machine.memory_latency)
+        found.append(Source(level.name, rate, latency, near.beyond(far)))
+    return found
 
 
 @dataclass
@@ -115,6 +134,7 @@ def _missed(
     held : an array survives from the last launch if no more than these bytes were touched since
     """
     read = written = lines = 0.0
+    packed: dict[Access, float] = {}
     seen: dict[SSAValue, float] = {}
     line = sizes.line
     for nest in sizes.nests:
@@ -129,6 +149,9 @@ def _missed(
             bytes = sum(_through(nest, access, at, line) for access in parts)
             new = max(bytes - seen.get(array, 0.0), 0.0) if shared else bytes
             seen[array] = max(bytes, seen.get(array, 0.0))
+            if len(within) == len(found):
+                packed[found[0]] = new
+                continue
             run = sizes.run(nest, found[0])
             lines += new / line * min(line * PREFETCHED_LINES / run, 1.0)
             if any(access.written for access in found):
@@ -138,7 +161,7 @@ def _missed(
         for access in nest.accesses:
             if access.is_copy and depth > nest.packed[access.operand]:
                 read += _through(nest, access, depth, line)
-    return Missed(read, written, lines)
+    return Missed(read, written, lines, packed)
 
 
 def _touched(nests: Sequence[Nest], depth: int, line: int) -> dict[SSAValue, float]:
@@ -171,7 +194,7 @@ def _through(nest: Nest, access: Access, depth: int, line: int) -> float:
 
 def _in_turn(nest: Nest, access: Access) -> float:
     """Return the length in bytes of the runs of an access, as far as prefetchers follow them."""
-    if nest.prefetches:
+    if nest.prefetches and not nest.packs:
         return inf
     ranges = [1.0] * len(nest.sizes)
     for loop, unit in nest.units.items():

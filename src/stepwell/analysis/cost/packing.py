@@ -1,20 +1,33 @@
-"""Cycles of packing: each element is loaded and stored once more."""
+"""Cycles of packing: each element is loaded and stored once more, and waited for.
+
+A pass that packs waits for memory, because a core's window is much shorter than the pass. If lines
+are prefetched while tiles compute, or packed by the first tile that reads them, the wait is hidden
+as long as the buffers for misses are free again before the tile needs them: each line from a
+distant level holds one for that level's latency. Otherwise the tile waits for a buffer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log2, prod
 
+from stepwell.analysis.cost.memory import Source
 from stepwell.analysis.cost.nest import Nest, Pack
 from stepwell.core.machine import Machine
 
 
-def cycles_of(nests: Sequence[Nest], machine: Machine) -> float:
-    """Return the cycles of all packing, on one core."""
-    return sum(_of(nest, pack, machine) for nest in nests for pack in nest.packs)
+def cycles_of(nest: Nest, step: float, sources: Sequence[Source], machine: Machine) -> float:
+    """Return the cycles of all packing of an op, on one core.
+
+    step : cycles of an iteration of the innermost levels
+    """
+    return sum(
+        _ports(nest, pack, machine) + _waiting(nest, pack, step, sources, machine)
+        for pack in nest.packs
+    )
 
 
-def _of(nest: Nest, pack: Pack, machine: Machine) -> float:
+def _ports(nest: Nest, pack: Pack, machine: Machine) -> float:
     ranges, outside = nest.ranges(pack.depth), nest.steps[: pack.depth]
     elements = prod((ranges[k] for k in pack.access.loops), start=1.0)
     elements *= prod((step.trips for step in outside), start=1.0)
@@ -26,3 +39,26 @@ def _of(nest: Nest, pack: Pack, machine: Machine) -> float:
     if nest.axis in pack.access.loops and pack.access.stride(nest.axis) != 1:
         loads += passes * log2(nest.width) / machine.shuffle_ports  # transposed through registers
     return max(stores, loads)
+
+
+def _waiting(
+    nest: Nest, pack: Pack, step: float, sources: Sequence[Source], machine: Machine
+) -> float:
+    """Return the cycles in which packing waits for memory."""
+    near, line = sources[0], machine.l1_line
+    columns = nest.units.get(nest.axis, 1) if nest.axis in pack.access.loops else 1
+    at_once = max(columns * pack.access.bytes / line, 1.0)
+    total = 0.0
+    for source in sources:
+        lines = source.missed.packed.get(pack.access, 0.0) / line
+        held, each = source.latency / machine.misses, line / source.bytes
+        if nest.prefetches and source is not near:
+            late = max(held - step, 0.0)
+            total += lines * late
+            if not late:  # prefetched in time, it comes from the nearest level
+                held, each = near.latency / machine.misses, line / near.bytes
+        if pack.how == "first":
+            total += lines / at_once * max(at_once * max(held, each) - step, 0.0)
+        else:
+            total += lines * each
+    return total
