@@ -89,10 +89,10 @@ KERNELS: dict[str, tuple[list[str], str, str]] = {
 OUTLINED = "through(structured),outline-kernels,split-groups,collapse-loops"
 LOOPS = "bufferize,linalg-to-loops"
 MACHINES = [
-    SchedulePass(vector_bits=128, l2=0),
-    SchedulePass(vector_bits=128, l2=256, l1=64),
-    SchedulePass(vector_bits=256, vector_registers=16, l2=1024, l1=256, threads=4),
-    SchedulePass(vector_bits=128, l2=512, l1=1024, last_cache=512, versions=False),
+    SchedulePass("threads=2,l2=0"),
+    SchedulePass("threads=2,l2=256,l1=64,l3=8K"),
+    SchedulePass("vector_bits=256,l2=1024,l1=256,l3=32K,threads=4,cores=4"),
+    SchedulePass("threads=2,l2=512,l1=1024,l3=512,versions=0"),
 ]
 MARKS = (
     *("prefetch", "pack_rows", "pack_first", "dots"),

@@ -1,7 +1,7 @@
 // RUN: %stepwell-opt %s -p schedule | filecheck %s
-// RUN: %stepwell-opt %s -p "schedule{l2=0}" | filecheck %s --check-prefix=WHOLE
-// RUN: %stepwell-opt %s -p "schedule{l2=65536}" | filecheck %s --check-prefix=FAR
-// RUN: %stepwell-opt %s -p "schedule{l2=65536},bufferize,plan-memory,linalg-to-loops" | filecheck %s --check-prefix=ASKED
+// RUN: %stepwell-opt %s -p 'schedule{machine="vector_bits=512,vector_registers=32,fma=1,threads=2,l3=32M,l2=0"}' | filecheck %s --check-prefix=WHOLE
+// RUN: %stepwell-opt %s -p 'schedule{machine="vector_bits=512,vector_registers=32,fma=1,threads=2,l3=2097152,l2=65536"}' | filecheck %s --check-prefix=FAR
+// RUN: %stepwell-opt %s -p 'schedule{machine="vector_bits=512,vector_registers=32,fma=1,threads=2,l3=2097152,l2=65536"},bufferize,plan-memory,linalg-to-loops' | filecheck %s --check-prefix=ASKED
 // RUN: %stepwell-opt %s -p "schedule,bufferize,plan-memory,linalg-to-loops" | filecheck %s --check-prefix=LOOPS
 
 // Each of 64 runs reads its rows from end to end, eight at a time; then the runs are joined in order.

@@ -1,4 +1,4 @@
-// RUN: %stepwell-opt %s -p 'decompose,nd-to-linalg,canonicalize,cse,fuse-elementwise,outline-kernels,schedule{vector-unit=256}' | filecheck %s
+// RUN: %stepwell-opt %s -p 'decompose,nd-to-linalg,canonicalize,cse,fuse-elementwise,outline-kernels,schedule{machine="vector_bits=512,vector_registers=32,fma=1,threads=2,l3=32M,vector_unit=256"}' | filecheck %s
 
 // Columns of one tile lie as a packed operand would, so few rows read them in place, however long the sum is.
 // CHECK-LABEL: kernel.func @deep_matmul(

@@ -1,4 +1,4 @@
-// RUN: %stepwell-opt %s -p 'decompose,nd-to-linalg,canonicalize,cse,fuse-elementwise,outline-kernels,schedule{vector-unit=256}' | filecheck %s
+// RUN: %stepwell-opt %s -p 'decompose,nd-to-linalg,canonicalize,cse,fuse-elementwise,outline-kernels,schedule{machine="vector_bits=512,vector_registers=32,fma=1,threads=2,l3=32M,vector_unit=256"}' | filecheck %s
 // RUN: %stepwell-opt %s -p 'decompose,nd-to-linalg,canonicalize,cse,fuse-elementwise,outline-kernels,schedule' | filecheck %s --check-prefix=WHOLE
 
 // Where the machine computes with half a vector at once, halves fill 24 columns and cost nothing else.

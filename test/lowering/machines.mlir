@@ -1,6 +1,6 @@
 // RUN: %stepwell-opt %s -p 'through(structured),outline-kernels,schedule' --machine zen4,threads=2 | filecheck %s --check-prefix=ZEN4
 // RUN: %stepwell-opt %s -p 'through(structured),outline-kernels,schedule' --machine sapphire-rapids,threads=2 | filecheck %s --check-prefix=XEON
-// RUN: %stepwell-opt %s -p 'through(structured),outline-kernels,schedule{far-bytes=30}' --machine sapphire-rapids,threads=2 | filecheck %s --check-prefix=QUICK
+// RUN: %stepwell-opt %s -p 'through(structured),outline-kernels,schedule' --machine sapphire-rapids,threads=2,l3_latency=100 | filecheck %s --check-prefix=QUICK
 // RUN: %stepwell-opt %s -p 'through(structured),outline-kernels,schedule' --machine haswell,threads=2 | filecheck %s --check-prefix=HASWELL
 // RUN: %stepwell-opt %s -p 'through(structured),outline-kernels,schedule' --machine neoverse,threads=2 | filecheck %s --check-prefix=NEOVERSE
 

@@ -1,5 +1,5 @@
 // RUN: %stepwell-opt %s -p 'through(kernels),bufferize,run-together' | filecheck %s
-// RUN: %stepwell-opt %s -p 'through(kernels),bufferize,run-together{threads=1}' | filecheck %s --check-prefix=ALONE
+// RUN: %stepwell-opt %s -p 'through(kernels),bufferize,run-together{machine="threads=1"}' | filecheck %s --check-prefix=ALONE
 // RUN: %stepwell-opt %s -p 'through(kernels),bufferize,run-together,plan-memory' | filecheck %s --check-prefix=ARENA
 
 // ALONE-NOT: kernel.concurrent

@@ -1,5 +1,5 @@
 // RUN: %stepwell-opt %s -p schedule | filecheck %s
-// RUN: %stepwell-opt %s -p "schedule{vector-bits=256}" | filecheck %s --check-prefix=NARROW
+// RUN: %stepwell-opt %s -p 'schedule{machine="vector_bits=256,vector_registers=16,fma=1,threads=2,l3=32M"}' | filecheck %s --check-prefix=NARROW
 
 #id1 = affine_map<(d0) -> (d0)>
 #none1 = affine_map<(d0) -> ()>

@@ -1,8 +1,8 @@
-// RUN: %stepwell-opt %s -p "schedule{l2=65536}" | filecheck %s
-// RUN: %stepwell-opt %s -p "schedule{l2=65536 threads=1}" | filecheck %s --check-prefix=ALONE
-// RUN: %stepwell-opt %s -p "schedule{l2=32768}" | filecheck %s --check-prefix=FAR
-// RUN: %stepwell-opt %s -p "schedule{l2=32768},bufferize,plan-memory,linalg-to-loops" | filecheck %s --check-prefix=ASKED
-// RUN: %stepwell-opt %s -p "schedule{l2=65536},bufferize,plan-memory,linalg-to-loops" | filecheck %s --check-prefix=LOOPS
+// RUN: %stepwell-opt %s -p 'schedule{machine="vector_bits=512,vector_registers=32,fma=1,threads=2,l3=2097152,l2=65536"}' | filecheck %s
+// RUN: %stepwell-opt %s -p 'schedule{machine="vector_bits=512,vector_registers=32,fma=1,threads=1,l3=2097152,l2=65536"}' | filecheck %s --check-prefix=ALONE
+// RUN: %stepwell-opt %s -p 'schedule{machine="vector_bits=512,vector_registers=32,fma=1,threads=2,l3=1048576,l2=32768"}' | filecheck %s --check-prefix=FAR
+// RUN: %stepwell-opt %s -p 'schedule{machine="vector_bits=512,vector_registers=32,fma=1,threads=2,l3=1048576,l2=32768"},bufferize,plan-memory,linalg-to-loops' | filecheck %s --check-prefix=ASKED
+// RUN: %stepwell-opt %s -p 'schedule{machine="vector_bits=512,vector_registers=32,fma=1,threads=2,l3=2097152,l2=65536"},bufferize,plan-memory,linalg-to-loops' | filecheck %s --check-prefix=LOOPS
 
 #mk = affine_map<(d0, d1, d2) -> (d0, d2)>
 #kn = affine_map<(d0, d1, d2) -> (d2, d1)>

@@ -263,7 +263,7 @@ def test_choices_of_every_kind_are_read_and_written() -> None:
             assert text != bytes or (chosen.pack_rows and chosen.dots and chosen.bias_to_unsigned)
             module = tuning.program_of(candidate, candidate.schedule)
             before = str(module)
-            Schedule(vector_registers=32).apply(Context(), module)
+            Schedule("vector_registers=32").apply(Context(), module)
             assert str(module) == before, "a lock file must leave nothing to be chosen"
             groups = variants(candidate.schedule, MACHINE)
             for choices in (schedule for group in groups for schedule in group):

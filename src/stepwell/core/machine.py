@@ -173,11 +173,6 @@ class Machine:
         quick = self.l3 > self.l2 and self.l3_rate >= QUICK * self.memory_rate
         return self.l3 if quick else self.l2
 
-    @property
-    def far_bytes(self) -> int:
-        """Bytes that one core reads per cycle from beyond its second cache."""
-        return max(self.l3_rate // self.clock, 1)
-
     def peak(self, bits: int = 32, threads: int = 1) -> float:
         """Return the operations per second on floats of ``bits``; a multiply-add counts as two."""
         elements = self.unit_bits / bits * max(self.lanes, 1)
@@ -225,9 +220,9 @@ class Machine:
 
     def options(self) -> dict[str, Any]:
         """Return the values that passes may take as options: properties and derived ones."""
-        derived = ("unit_bits", "in_flight", "last_cache", "far_bytes", "described")
         known = PROPERTIES.keys() - {"name", "kind"}  # names that passes use for their own options
-        return {name: getattr(self, name) for name in (*known, *derived)}
+        found = {name: getattr(self, name) for name in (*known, "unit_bits")}
+        return found | {"machine": self.described or f"threads={self.threads}"}
 
 
 PROPERTIES: dict[str, Property] = {f.name: property_of(f) for f in fields(Machine)}

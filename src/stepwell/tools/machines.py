@@ -178,7 +178,6 @@ def derived(machine: Machine) -> Iterator[tuple[str, str, str]]:
     yield "in_flight", str(machine.in_flight), "independent sums that keep a core's ports busy"
     last = spelled("l3", machine.last_cache)
     yield "last_cache", last, "beyond so much, memory or what is no quicker is read"
-    yield "far_bytes", f"{machine.far_bytes} a cycle", "one core reads from beyond its second cache"
     if machine.kind == "cpu":
         yield from import_module("stepwell.transforms.kernels.schedule.on_machines").choices_on(
             machine

@@ -1,5 +1,5 @@
-// RUN: %stepwell-opt %s -p "outline-kernels,schedule{lanes=32 local-memory=49152 compute-units=4 l2=0}" | filecheck %s
-// RUN: %stepwell-opt %s -p "outline-kernels,schedule{lanes=32 local-memory=2048 compute-units=1000 l2=0}" | filecheck %s --check-prefix=SMALL
+// RUN: %stepwell-opt %s -p 'outline-kernels,schedule{machine="vector_bits=512,vector_registers=32,fma=1,threads=2,l3=32M,lanes=32,local_memory=49152,compute_units=4,l2=0"}' | filecheck %s
+// RUN: %stepwell-opt %s -p 'outline-kernels,schedule{machine="vector_bits=512,vector_registers=32,fma=1,threads=2,l3=32M,lanes=32,local_memory=2048,compute_units=1000,l2=0"}' | filecheck %s --check-prefix=SMALL
 
 #row = affine_map<(d0, d1) -> (d0, d1)>
 #turned = affine_map<(d0, d1) -> (d1, d0)>

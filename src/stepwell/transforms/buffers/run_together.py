@@ -59,8 +59,7 @@ _VIEWS = (memref.CastOp, memref.CollapseShapeOp, memref.ExpandShapeOp, memref.Su
 class RunTogether(Pass):
     """Group launches into branches of kernel.concurrent where that is expected to be faster.
 
-    threads : the number of threads that run branches
-    described : all properties of the machine, NAME=VALUE with commas
+    machine : the machine as NAME=VALUE with commas, or its name before them
 
     Before:  consecutive launches, some of which are independent
     After:   kernel.concurrent { ... } and { ... }
@@ -72,15 +71,14 @@ class RunTogether(Pass):
     one_block = True
     expects_work = False
 
-    threads: int = 2
-    described: str = ""
+    machine: str = "threads=2,cores=2"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Group the launches of each host function."""
-        if self.threads < 2:
+        machine = Machine().override(self.machine, self.name)
+        if machine.threads < 2:
             return
-        machine = Machine().override(self.described) if self.described else Machine()
-        machine = replace(machine, threads=self.threads, cores=max(machine.cores, self.threads))
+        machine = replace(machine, cores=max(machine.cores, machine.threads))
         kernels = {k.sym_name.data: k for k in op.ops if isinstance(k, kernel.FuncOp)}
         times = _Times(machine)
         for function in op.ops:

@@ -30,6 +30,7 @@ from stepwell.analysis.cost.program import Program
 from stepwell.analysis.levels import Lanes, Nesting, check_levels, schedule_of, write_nesting
 from stepwell.analysis.levels.nesting import LoopedOp, loop_ops
 from stepwell.analysis.structured import element, indices
+from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import is_border
@@ -43,7 +44,12 @@ from stepwell.transforms.kernels.schedule.panels import panel_columns_of, vector
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.run_in_parallel import is_scattered, run_in_parallel
 from stepwell.transforms.kernels.schedule.scalar import share_tasks
-from stepwell.transforms.kernels.schedule.searching import improve, stay_alone
+from stepwell.transforms.kernels.schedule.searching import (
+    drop_marks,
+    improve,
+    machine_of,
+    stay_alone,
+)
 from stepwell.transforms.kernels.schedule.sums import choose_lanes
 from stepwell.transforms.kernels.schedule.threads import parallel_steps
 from stepwell.transforms.kernels.schedule.tiles import register_tile
@@ -53,7 +59,6 @@ from stepwell.transforms.kernels.schedule.vectors import (
     STRAIGHT,
     Loops,
     Range,
-    Vectors,
     at_once,
     best,
     bits_of,
@@ -74,25 +79,7 @@ BAND_ROWS = 5
 class Schedule(Pass):
     """Choose vector axes, register tiles and parallel loops, and write them as levels.
 
-    vector-bits : width of the machine's vectors
-    vector-lanes : elements of a vector, at most
-    vector-registers : vector registers of the machine; 0 for the usual number for their width
-    vector-unit : bits of a vector that it computes at once; 0 for all of them
-    instructions : its instruction sets for sums of products, with + between them
-    signed-dots : whether it has an instruction for sums of products of signed bytes
-    l2 : bytes of each core's L2 cache; 0 for no blocks, where scratch is expensive
-    l1 : bytes of each core's L1 cache
-    l1-ways : associativity of the L1 cache
-    last-cache : bytes of the last cache that is much faster than memory; 0 for 32 times l2
-    far-bytes : bytes that a core reads in a cycle from beyond its L2 cache
-    fma-ports : multiply-adds, as wide as it computes at once, that begin in a cycle
-    in-flight : independent multiply-adds that keep these ports busy
-    threads : threads that may share a kernel; no result depends on it
-    versions : whether a launch may choose by its sizes
-    lanes : work-items of a device that run in lockstep; 0 or 1 for a CPU
-    local-memory : bytes of memory that a group of work-items of a device shares
-    compute-units : compute units of a device, which run groups
-    described : the whole machine as NAME=VALUE with commas; without it the cost model is not used
+    machine : the machine as NAME=VALUE with commas, or its name before them
     lock : a lock file; its schedules are written on the kernels they were made for
     """
 
@@ -100,71 +87,34 @@ class Schedule(Pass):
     one_block = True
     numerics: ClassVar[Numerics] = "reassociating"
 
-    vector_bits: int = 512
-    vector_lanes: int = 64
-    vector_registers: int = 0
-    vector_unit: int = 0
-    instructions: str = ""
-    signed_dots: bool = False
-    l2: int = 1 << 20
-    l1: int = 32 << 10
-    l1_ways: int = 8
-    last_cache: int = 0
-    far_bytes: int = 32
-    fma_ports: int = 2
-    in_flight: int = 8
-    threads: int = 2
-    versions: bool = True
-    lanes: int = 0
-    local_memory: int = 0
-    compute_units: int = 0
-    described: str = ""
+    machine: str = ""
     lock: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Schedule each kernel."""
         done = write_all_tuned(op, self.lock) if self.lock else set[kernel.FuncOp]()
-        machine = self.vectors()
+        machine = machine_of(self.machine)
         ready, idle = constant_arguments(op), Program(op).idle
         for function in op.ops:
             if not isinstance(function, kernel.FuncOp):
                 continue
             tuned = function in done
-            if tuned or (not _is_by_hand(function) and not self._in_groups(function)):
+            if tuned or (not _is_by_hand(function) and not _in_groups(function, machine)):
                 choose_lanes(function, machine)
                 name = function.sym_name.data
                 given = Arguments(ready.get(name, set[int]()), idle.get(name, {}))
-                schedule = partial(_schedule, machine=machine, l2=self.l2, given=given)
-                some = given.ready if self.l2 and self.versions else None
+                schedule = partial(_schedule, machine=machine, given=given)
+                some = given.ready if machine.l2 and machine.versions else None
                 with_versions(function, some, schedule, tuned)
 
-    def _in_groups(self, function: kernel.FuncOp) -> bool:
-        """Schedule a kernel for groups, if the device has them and a schedule is known."""
-        if self.lanes < 2 or not all(isinstance(op, STRAIGHT) for op in function.body.block.ops):
-            return False
-        ops = [read(op) for op in loop_ops(function)]
-        device = Device(self.lanes, self.local_memory, self.compute_units)
-        return write_groups(function, ops, choices.number(function, "kernel.shared"), device)
 
-    def vectors(self) -> Vectors:
-        """Return the properties of the machine that the options describe."""
-        return Vectors(
-            bits=self.vector_bits,
-            lanes=self.vector_lanes,
-            registers=self.vector_registers or (32 if self.vector_bits >= 512 else 16),
-            unit=self.vector_unit,
-            threads=max(self.threads, 1),
-            sets=tuple(self.instructions.split("+")),
-            signed_dots=self.signed_dots,
-            l1=self.l1,
-            l1_ways=self.l1_ways,
-            last_cache=self.last_cache or 32 * self.l2,
-            far_bytes=self.far_bytes,
-            fma_ports=self.fma_ports,
-            in_flight=self.in_flight,
-            versions=self.versions,
-            described=self.described,
-        )
+def _in_groups(function: kernel.FuncOp, machine: Machine) -> bool:
+    """Schedule a kernel for groups, if the device has them and a schedule is known."""
+    if machine.lanes < 2 or not all(isinstance(op, STRAIGHT) for op in function.body.block.ops):
+        return False
+    ops = [read(op) for op in loop_ops(function)]
+    device = Device(machine.lanes, machine.local_memory, machine.compute_units)
+    return write_groups(function, ops, choices.number(function, "kernel.shared"), device)
 
 
 def _is_by_hand(function: kernel.FuncOp) -> bool:
@@ -187,7 +137,7 @@ def _is_by_hand(function: kernel.FuncOp) -> bool:
 
 
 def _schedule(
-    function: kernel.FuncOp, some: Range | None, machine: Vectors, l2: int, given: Arguments
+    function: kernel.FuncOp, some: Range | None, machine: Machine, given: Arguments
 ) -> None:
     ops = [_read(op, some) for op in loop_ops(function)]
     if not ops:
@@ -196,27 +146,23 @@ def _schedule(
     nesting, panels = Nesting(shared), panel_columns_of(ops, shared)
     if panels is not None:
         vectorise_panels(function, ops[0], nesting, panels, machine)
-    elif l2 and (width := transposing_copy(ops, shared, machine)) is not None:
+    elif machine.l2 and (width := transposing_copy(ops, shared, machine)) is not None:
         _write_transpose(function, ops[0], nesting, width)
-    elif l2 and sums_along(ops, shared, machine):
-        vectorise_apart(function, ops, nesting, machine, l2, True)
-    elif blocks := _blocks(function, ops, shared, machine, l2, given):
-        _write_blocks(ops, nesting, blocks)
-        _write(function, ops, nesting)
-        if machine.described and some is None:
-            improve(function, nesting, machine.described)
-        return
+    elif machine.l2 and sums_along(ops, shared, machine):
+        vectorise_apart(function, ops, nesting, machine, True)
+    elif blocks := _blocks(function, ops, shared, machine, given):
+        return _schedule_blocks(function, ops, nesting, blocks, machine, some)
     elif sum(loops.contracts for loops in ops) > 1 and _have_own(ops, shared):
         _vectorise_band(function, ops, nesting, machine)
     elif (axis := _shared_axis(ops, shared)) is not None:
-        _vectorise_shared(function, ops, axis, nesting, machine, l2)
+        _vectorise_shared(function, ops, axis, nesting, machine)
     else:
-        vectorise_apart(function, ops, nesting, machine, l2)
-    run_in_parallel(function, ops, nesting, machine, l2, given)
+        vectorise_apart(function, ops, nesting, machine)
+    run_in_parallel(function, ops, nesting, machine, given)
     _write(function, ops, nesting, panels)
-    if machine.described and some is None and not is_scattered(ops):
+    if some is None and not is_scattered(ops):
         work = sum(loops.iterations * loops.work for loops in ops)
-        stay_alone(function, nesting, work, machine.described)
+        stay_alone(function, nesting, work, machine)
 
 
 def _write(
@@ -259,13 +205,12 @@ def _blocks(
     function: kernel.FuncOp,
     ops: Sequence[Loops],
     shared: int,
-    machine: Vectors,
-    l2: int,
+    machine: Machine,
     given: Arguments,
 ) -> Contraction | None:
     """Return the blocks of a large contraction."""
     plain = all(isinstance(op, STRAIGHT) and not is_border(op) for op in function.body.block.ops)
-    return choose(ops, shared, machine, l2, given) if plain else None
+    return choose(ops, shared, machine, given) if plain else None
 
 
 def _write_transpose(function: kernel.FuncOp, loops: Loops, nesting: Nesting, width: int) -> None:
@@ -275,6 +220,22 @@ def _write_transpose(function: kernel.FuncOp, loops: Loops, nesting: Nesting, wi
         lambda: f"a copy across rows, in tiles of {width} by {width} transposed in registers",
     )
     loops.lanes, nesting.tile = Lanes(nesting.shared - 1, width), (width, 1)
+
+
+def _schedule_blocks(
+    function: kernel.FuncOp,
+    ops: Sequence[Loops],
+    nesting: Nesting,
+    blocks: Contraction,
+    machine: Machine,
+    some: Range | None,
+) -> None:
+    _write_blocks(ops, nesting, blocks)
+    _write(function, ops, nesting)
+    if drop_marks(function, nesting, machine):
+        _write(function, ops, nesting)
+    if some is None:
+        improve(function, nesting, machine)
 
 
 def _write_blocks(ops: Sequence[Loops], nesting: Nesting, chosen: Contraction) -> None:
@@ -295,7 +256,7 @@ def _write_blocks(ops: Sequence[Loops], nesting: Nesting, chosen: Contraction) -
 
 
 def _vectorise_band(
-    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Vectors
+    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Machine
 ) -> None:
     """Run contractions that share rows in bands of several rows, each op in its own loops.
 
@@ -311,7 +272,7 @@ def _vectorise_band(
             continue
         many = 1
         if loops.contracts and loops.parallel[axis]:
-            many = min(4 if machine.bits >= 512 else 2, max(loops.size(axis) // width, 1))
+            many = min(4 if machine.vector_bits >= 512 else 2, max(loops.size(axis) // width, 1))
         loops.lanes = Lanes(axis, width, many)
     if shared:
         rows = ops[0].extents[shared - 1]
@@ -322,7 +283,7 @@ def _vectorise_band(
         )
 
 
-def _columns(loops: Loops, axis: int, machine: Vectors) -> int:
+def _columns(loops: Loops, axis: int, machine: Machine) -> int:
     """Return the lanes of vectors along a loop of a band; in a sum the last may overlap.
 
     Half the lanes are used where they leave a shorter tail and the machine computes that many at
@@ -332,7 +293,7 @@ def _columns(loops: Loops, axis: int, machine: Vectors) -> int:
         return lanes([loops], axis, machine)
     width, size = lanes([loops], axis, machine, overlap=True), loops.size(axis)
     half = width // 2
-    halved = 0 < machine.unit <= machine.bits // 2 and half >= MIN_LANES
+    halved = 0 < machine.vector_unit <= machine.vector_bits // 2 and half >= MIN_LANES
     return half if halved and -(-size // half) % 2 else width
 
 
@@ -346,8 +307,7 @@ def _vectorise_shared(
     ops: Sequence[Loops],
     axis: int,
     nesting: Nesting,
-    machine: Vectors,
-    l2: int,
+    machine: Machine,
 ) -> None:
     shared = nesting.shared
     contraction = next((loops for loops in ops if loops.contracts), None)
@@ -362,7 +322,7 @@ def _vectorise_shared(
         )
         return
     apart = not (contraction or (window and tiled))
-    many = _many(ops, axis, width, machine, l2) if apart else 1
+    many = _many(ops, axis, width, machine) if apart else 1
     explain_choice(
         function,
         lambda: (
@@ -375,13 +335,13 @@ def _vectorise_shared(
         loops.lanes = Lanes(axis, width, many)
     if contraction and tiled:
         _tile(function, contraction, nesting, width, machine)
-        nesting.prefetch = nesting.tile != (1, 1) and wants_prefetch(contraction, shared, l2)
+        nesting.prefetch = nesting.tile != (1, 1) and wants_prefetch(contraction, shared, machine)
     elif window and tiled:
         nesting.tile = window_tile(window, shared, width, machine)
         nesting.unroll = written_out(window, shared, nesting.tile)
 
 
-def _many(ops: Sequence[Loops], axis: int, width: int, machine: Vectors, l2: int) -> int:
+def _many(ops: Sequence[Loops], axis: int, width: int, machine: Machine) -> int:
     """Return how many vectors along a shared loop are in flight in every op.
 
     Sums over the rows of a matrix read each row in runs: long runs are prefetched by hardware, so
@@ -392,9 +352,9 @@ def _many(ops: Sequence[Loops], axis: int, width: int, machine: Vectors, l2: int
     sums = [loops for loops in ops if sums_rows(loops, axis)]
     if not sums or many < 2:
         return many
-    most = machine.registers // 2 // max(len(loops.op.outputs) for loops in sums)
+    most = machine.vector_registers // 2 // max(len(loops.op.outputs) for loops in sums)
     if len(sums) > 1 or many < 4:
-        most = min(most // 2, l2 * 3 // 4 // max(_read_again(ops, width), 1))
+        most = min(most // 2, machine.l2 * 3 // 4 // max(_read_again(ops, width), 1))
     while many * 2 <= most and many * 4 * width <= sums[0].size(axis):
         many *= 2
     return many
@@ -420,7 +380,7 @@ def _read_again(ops: Sequence[Loops], width: int) -> int:
 
 
 def _tile(
-    function: kernel.FuncOp, contraction: Loops, nesting: Nesting, width: int, machine: Vectors
+    function: kernel.FuncOp, contraction: Loops, nesting: Nesting, width: int, machine: Machine
 ) -> None:
     """Choose the block of the result that stays in registers: rows by vectors."""
     shared = nesting.shared
@@ -428,7 +388,7 @@ def _tile(
     likely = contraction.likely
     high, wide = likely.get(shared - 2, high), likely.get(shared - 1, wide)
     deep = prod(contraction.size(k) for k in range(shared, len(contraction.extents)))
-    registers = machine.registers // max(len(contraction.op.outputs), 1)
+    registers = machine.vector_registers // max(len(contraction.op.outputs), 1)
     rows, vectors = register_tile(high, wide, deep, width, registers, machine.in_flight)
     if rows * vectors > 1:
         explain_choice(

@@ -13,11 +13,11 @@ from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.levels import Lanes, Nesting
 from stepwell.analysis.structured import is_not_fused
+from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import (
     Loops,
-    Vectors,
     at_once,
     full_lanes,
     lanes,
@@ -33,7 +33,7 @@ MIN_SUM_VECTORS = 4
 """Vectors of a sum below which reducing the lanes costs more than it saves."""
 
 
-def sums_along(ops: Sequence[Loops], shared: int, machine: Vectors) -> bool:
+def sums_along(ops: Sequence[Loops], shared: int, machine: Machine) -> bool:
     """Whether a kernel's contraction has fewer columns than half a vector has lanes.
 
     It is then vectorised along its sum, if both operands are contiguous along it and it is long.
@@ -80,19 +80,18 @@ def vectorise_apart(
     function: kernel.FuncOp,
     ops: Sequence[Loops],
     nesting: Nesting,
-    machine: Vectors,
-    l2: int,
+    machine: Machine,
     long: bool = False,
 ) -> None:
     """Vectorise each op along its own loop; tile a contraction if its sum is ``long``."""
     for loops in ops:
         _vectorise_own(loops, nesting.shared, machine)
-    if l2:
+    if machine.l2:
         _tile_own(function, ops, nesting, machine, long)
         _run_rows_abreast(function, ops, nesting)
 
 
-def _vectorise_own(loops: Loops, shared: int, machine: Vectors) -> None:
+def _vectorise_own(loops: Loops, shared: int, machine: Machine) -> None:
     axis = own_axis(loops, shared)
     whole = isinstance(loops.op, linalg.FillOp) or is_not_fused(
         loops.op
@@ -112,7 +111,7 @@ def _vectorise_own(loops: Loops, shared: int, machine: Vectors) -> None:
 
 
 def _tile_own(
-    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Vectors, long: bool
+    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Machine, long: bool
 ) -> None:
     """Choose a tile of rows and columns for a contraction that is vectorised along its sum.
 
@@ -129,7 +128,7 @@ def _tile_own(
     if not alone or not long or axis < shared or DYNAMIC_INDEX in (high, wide) or high < 2:
         return
     rows = -(-high // -(-high // 8))
-    columns = min(max((machine.registers - 8) // rows, 1), 4, wide)
+    columns = min(max((machine.vector_registers - 8) // rows, 1), 4, wide)
     if rows * columns == 1 or columns < 2:
         return
     explain_choice(

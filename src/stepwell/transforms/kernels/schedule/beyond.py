@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
-from stepwell.transforms.kernels.schedule.vectors import Vectors
 
 LAST_CACHE_PART = 3, 4
 """The part of the last-level cache, 3/4, up to which an operand survives between calls: the other
@@ -40,43 +40,23 @@ class Arguments(NamedTuple):
 NO_ARGUMENTS = Arguments()
 
 
-def reads_in_place(l2: int) -> int:
+def reads_in_place(machine: Machine) -> int:
     """Return the bytes of an operand up to which TLB misses do not matter."""
-    return l2 // 4
+    return machine.l2 // 4
 
 
-def is_near(op: Operation, rows: int, bytes: int, machine: Vectors) -> bool:
-    """Whether memory beyond the L2 cache is as fast as a tile consumes it.
-
-    If so, the first tile may pack while it computes, and prefetching hides the rest. If it is
-    slower, tiles wait for both: on Sapphire Rapids, which delivers 7 bytes in a cycle where a tile
-    consumes 21, large products gain 13 to 25 % without them; on Zen 4, which delivers 25 where a
-    tile consumes 11, they lose.
-
-    bytes : of a vector
-    """
-    taken = machine.consumes(rows, bytes)
-    if taken <= machine.far_bytes:
-        return True
-    said = f"{machine.far_bytes} bytes come in a cycle where a tile takes {taken:.0f}"
-    explain_choice(
-        op, lambda: f"nothing is packed while a tile computes, nor asked for before: {said}"
-    )
-    return False
-
-
-def stays(machine: Vectors, l2: int) -> int:
+def stays(machine: Machine) -> int:
     """Return the bytes below which data is still in a cache when a call reads it again."""
     part, of = LAST_CACHE_PART
-    return max(machine.last_cache * part // of, MIN_L2_MULTIPLE * l2)
+    return max(machine.last_cache * part // of, MIN_L2_MULTIPLE * machine.l2)
 
 
-def is_beyond(op: Operation, distance: float, machine: Vectors, l2: int) -> bool:
+def is_beyond(op: Operation, distance: float, machine: Machine) -> bool:
     """Whether an operand comes from memory, not from the last-level cache, in every call.
 
     distance : the bytes that are touched between two uses of it
     """
-    if distance < stays(machine, l2):
+    if distance < stays(machine):
         return False
     explain_choice(op, lambda: NEXT)
     return True

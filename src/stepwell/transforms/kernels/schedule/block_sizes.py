@@ -15,13 +15,15 @@ from xdsl.ir.affine import AffineExpr
 
 from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
 from stepwell.analysis.structured import element, indices, linear
+from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import (
     MIN_LANES,
     Loops,
-    Vectors,
     bits_of,
+    busy,
     full_lanes,
+    page,
     stride,
 )
 
@@ -104,13 +106,16 @@ MIN_BLOCK_PRODUCTS = 1 << 19
 SPLIT = "and the machine computes with so many lanes at once"
 
 
-def lanes_of_columns(found: Loops, axis: int, width: int, machine: Vectors) -> int:
+def lanes_of_columns(found: Loops, axis: int, width: int, machine: Machine) -> int:
     """Return the lanes with the shortest tail of columns that are read in place.
 
     Half the lanes are possible if the machine computes only that many at once.
     """
     half, wide = width // 2, found.extents[axis]
-    whole = width == full_lanes([found], machine) and 0 < machine.unit <= machine.bits // 2
+    whole = (
+        width == full_lanes([found], machine)
+        and 0 < machine.vector_unit <= machine.vector_bits // 2
+    )
     picks = any(stride(index, axis) not in (0, 1) for index in found.accesses)
     if wide == DYNAMIC_INDEX or half < MIN_LANES or picks or not whole:
         return width
@@ -118,19 +123,19 @@ def lanes_of_columns(found: Loops, axis: int, width: int, machine: Vectors) -> i
 
 
 def fastest_tile(
-    found: Loops, shared: int, width: int, bytes: int, machine: Vectors, along: bool
+    found: Loops, shared: int, width: int, bytes: int, machine: Machine, along: bool
 ) -> tuple[tuple[int, int], int]:
     """Return the fastest register tile and the lanes of its vectors.
 
     Half the lanes are possible if the machine computes only that many at once.
     """
-    many = machine.registers >= 32
+    many = machine.vector_registers >= 32
     if along:
         return _tile(found, shared, width, ALONG_TILES if many else NARROW_ALONG_TILES)[0], width
     tiles = TILES if many else NARROW_TILES
     tile, reached = _tile(found, shared, width, tiles)
     half = width // 2
-    if half < MIN_LANES or not 0 < machine.unit <= half * bytes * 8:
+    if half < MIN_LANES or not 0 < machine.vector_unit <= half * bytes * 8:
         return tile, width
     other, reaches = _tile(found, shared, half, tiles)
     if reaches * HALF_WIDTH_PEAK <= reached:
@@ -164,20 +169,20 @@ def _tile(
     return tile, worth(tile)
 
 
-def tile_of_few(high: int, wide: int, width: int, machine: Vectors) -> tuple[int, int]:
+def tile_of_few(high: int, wide: int, width: int, machine: Machine) -> tuple[int, int]:
     """Return a tile of all rows, if they are few, by as many vectors as fit the registers.
 
     The packed operand is then read once, sequentially; enough panels remain for the threads.
     """
     tiles = -(-high // MAX_TILE_ROWS)
     rows = -(-high // tiles)
-    vectors = max(min((machine.registers - 1) // (rows + 1), 8), 1)
-    while wide and vectors > 2 and -(-wide // (vectors * width)) < machine.busy(MIN_PANELS):
+    vectors = max(min((machine.vector_registers - 1) // (rows + 1), 8), 1)
+    while wide and vectors > 2 and -(-wide // (vectors * width)) < busy(machine, MIN_PANELS):
         vectors -= 1
     return rows, min(vectors, -(-wide // width)) if wide else vectors
 
 
-def strips_from(high: int, meeting: bool, machine: Vectors, l2: int) -> int:
+def strips_from(high: int, meeting: bool, machine: Machine) -> int:
     """Return the bytes from which an operand of so few rows is read in strips.
 
     An operand that stays in the last-level cache is not, unless there are so few rows that this
@@ -187,12 +192,12 @@ def strips_from(high: int, meeting: bool, machine: Vectors, l2: int) -> int:
     meeting : whether its rows evict each other from the L1 cache
     """
     if high <= MEMORY_BOUND_ROWS:  # other reads of a call evict half of that cache
-        return l2 // 2
-    return max(machine.last_cache // (4 if meeting else 1), l2)
+        return machine.l2 // 2
+    return max(machine.last_cache // (4 if meeting else 1), machine.l2)
 
 
 def strip_of(
-    found: Loops, packed: int, shared: int, bytes: int, machine: Vectors, l2: int
+    found: Loops, packed: int, shared: int, bytes: int, machine: Machine
 ) -> tuple[int, int] | None:
     """Return columns and depth of a strip of a large operand that few rows read.
 
@@ -207,28 +212,29 @@ def strip_of(
     if not known or stride(indices(op)[packed], shared - 1) != 1 or not 0 < high <= MAX_SKINNY_ROWS:
         return None
     each = bits_of(element(op.operands[packed])) // 8
-    meeting = found.size(shared) * each % machine.page == 0
-    if bytes < strips_from(high, meeting, machine, l2):
+    meeting = found.size(shared) * each % page(machine) == 0
+    if bytes < strips_from(high, meeting, machine):
         return None
     least = MIN_PREFETCHED_COLUMNS if high <= MEMORY_BOUND_ROWS else MIN_STRIP_COLUMNS
     run = machine.l1 // STRIP_L1_DIVISOR
     sum = bits_of(element(op.outputs[0])) // 8
     most = min(
-        run // max(each, 1), max(l2, MIN_L2_BYTES) // SUMS_L2_DIVISOR // (high * max(sum, 1))
+        run // max(each, 1),
+        max(machine.l2, MIN_L2_BYTES) // SUMS_L2_DIVISOR // (high * max(sum, 1)),
     )
     count = -(-wide // (machine.threads * most)) * machine.threads
     columns = -(-max(-(-wide // max(count, 1)), least) // STRIP_UNIT_COLUMNS) * STRIP_UNIT_COLUMNS
     return (columns, STRIP_ROWS) if wide >= 2 * least and most >= least else None
 
 
-def depth_of(machine: Vectors, l2: int) -> int:
+def depth_of(machine: Machine) -> int:
     """Return the largest depth of a block of f32 for panels as wide as the fastest tile."""
-    vectors = next(iter(TILES if machine.registers >= 32 else NARROW_TILES))[1]
-    column = vectors * min(machine.bits // 32, machine.lanes) * 4
+    vectors = next(iter(TILES if machine.vector_registers >= 32 else NARROW_TILES))[1]
+    column = vectors * min(machine.vector_bits // 32, machine.vector_lanes) * 4
     part, of = PANEL_PART_OF_L1
     if (deep := machine.l1 * part // of // column) < MIN_DEPTH:
         part, of = PANEL_PART_OF_L2
-        deep = max(l2 * part // of // column, MIN_DEPTH)
+        deep = max(machine.l2 * part // of // column, MIN_DEPTH)
     return min(deep, MAX_DEPTH)
 
 
@@ -237,8 +243,7 @@ def block_of(
     first: int,
     shared: int,
     tile: tuple[int, int],
-    machine: Vectors,
-    l2: int,
+    machine: Machine,
     bytes: int,
 ) -> tuple[int, ...]:
     """Return the block's sizes of the shared loops from ``first``, and its depth.
@@ -249,7 +254,7 @@ def block_of(
     last = len(found.parallel) - 1
     before = max(prod(map(found.size, range(shared, last))), 1)
     deepest = MAX_SCRATCH_BYTES // (columns * bytes)
-    deepest = max((min(depth_of(machine, l2), deepest) if last == shared else deepest) // before, 1)
+    deepest = max((min(depth_of(machine), deepest) if last == shared else deepest) // before, 1)
     cut = found.size(last) > deepest >= TRANSPOSED_FEATURES
     unit = 8 if before == 1 else TRANSPOSED_FEATURES if cut else 1
     deep = even(found.size(last), deepest, unit)
@@ -261,11 +266,13 @@ def block_of(
     others = prod(map(found.size, range(first))) * -(-wide // columns)
     packed = wide * before * found.size(last) * bytes
     wanted = -(
-        -prod(sizes) * others // machine.busy(MIN_BLOCKS if packed <= l2 // 4 else MIN_FAR_BLOCKS)
+        -prod(sizes)
+        * others
+        // busy(machine, MIN_BLOCKS if packed <= machine.l2 // 4 else MIN_FAR_BLOCKS)
     )
     wanted = max(-(-wanted // rows), 8) * rows
     unknown = first == shared - 2 and found.extents[first] == DYNAMIC_INDEX
-    most = l2 // 2 // (deep * bytes)  # rows counted at launch are split evenly there
+    most = machine.l2 // 2 // (deep * bytes)  # rows counted at launch are split evenly there
     most = max(rows, most if unknown else min(most, wanted))
     lengths, taken, held = list[int](), 1, 1
     for size in reversed(sizes):
@@ -280,7 +287,7 @@ def block_of(
         taken *= max(min(here, size), 1)
         held *= here
     for k, size in enumerate(sizes[:-1]):  # the windows of several lines
-        while lengths[k] > 1 and _touched(found, first, lengths, deep) * bytes > l2 // 2:
+        while lengths[k] > 1 and _touched(found, first, lengths, deep) * bytes > machine.l2 // 2:
             lengths[k] = even(size, lengths[k] - 1, 1)
     return *lengths, columns, max(deep, 1)
 
@@ -313,8 +320,7 @@ def block_of_words(
     first: int,
     shared: int,
     tile: tuple[int, int],
-    l2: int,
-    machine: Vectors,
+    machine: Machine,
     terms: int,
 ) -> tuple[int, ...]:
     """Return the sizes of blocks that pack both operands as words of ``terms`` elements.
@@ -341,8 +347,10 @@ def block_of_words(
         deep = max(deepest // 2, ROW_PADDING_BYTES)
     whole = found.extents[last] != DYNAMIC_INDEX and long <= deep
     depth = deep // size
-    lanes, bytes = machine.bits // 32, before * deep
-    most = min(l2 // 2 // bytes, MAX_SCRATCH_BYTES // (bytes + ROW_PADDING_BYTES) // lanes * lanes)
+    lanes, bytes = machine.vector_bits // 32, before * deep
+    most = min(
+        machine.l2 // 2 // bytes, MAX_SCRATCH_BYTES // (bytes + ROW_PADDING_BYTES) // lanes * lanes
+    )
     most = max((most if whole else min(most, MAX_SCRATCH_BYTES // (4 * columns))) // rows, 1) * rows
     batch = max(prod(map(found.size, range(shared - 2))), 1)
     long *= before

@@ -22,11 +22,11 @@ from stepwell.analysis.levels.nesting import first_of_rows
 from stepwell.analysis.products import byte_products, exact_count
 from stepwell.analysis.structured import CASTS, combiner, element, indices
 from stepwell.core.dot_instructions import TOTALS, terms_of
+from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.beyond import (
     NO_ARGUMENTS,
     Arguments,
     is_beyond,
-    is_near,
     reads_in_place,
 )
 from stepwell.transforms.kernels.schedule.block_sizes import (
@@ -68,10 +68,10 @@ from stepwell.transforms.kernels.schedule.vectors import (
     MIN_LANES,
     STRIDES,
     Loops,
-    Vectors,
     bits_of,
     full_lanes,
     lanes,
+    page,
     stride,
 )
 
@@ -119,20 +119,20 @@ class Contraction:
 
 
 def choose(
-    ops: Sequence[Loops], shared: int, machine: Vectors, l2: int, given: Arguments = NO_ARGUMENTS
+    ops: Sequence[Loops], shared: int, machine: Machine, given: Arguments = NO_ARGUMENTS
 ) -> Contraction | None:
     """Return tile and block of a kernel that is one large contraction with an epilogue.
 
     given : properties of the kernel's arguments
     """
-    chosen = _chosen(ops, shared, machine, l2, given)
+    chosen = _chosen(ops, shared, machine, given)
     found = _only_sum(ops, shared)
     if chosen is None or not chosen.block or found is None:
         return chosen
     if prod(chosen.tile) == 1:  # a tile of one vector keeps nothing in registers
         return None
     before = prod(map(found.size, range(shared, len(found.parallel) - 1)))
-    bytes = ROW_PADDING_BYTES if chosen.dots else machine.bits // chosen.width // 8
+    bytes = ROW_PADDING_BYTES if chosen.dots else machine.vector_bits // chosen.width // 8
     panel = before * chosen.block[-2] * bytes
     packed = _packed(found, shared)
     operand = found.op.operands[packed] if packed is not None else None
@@ -148,13 +148,13 @@ def choose(
 
 
 def _chosen(
-    ops: Sequence[Loops], shared: int, machine: Vectors, l2: int, given: Arguments
+    ops: Sequence[Loops], shared: int, machine: Machine, given: Arguments
 ) -> Contraction | None:
     """Return tile and block, whatever the size of a packed panel."""
     found = _only_sum(ops, shared)
-    if not l2 or found is None or (packed := _packed(found, shared)) is None:
+    if not machine.l2 or found is None or (packed := _packed(found, shared)) is None:
         if any(each.contracts for each in ops):
-            explain_choice(ops[0].op, lambda: NO_SCRATCH if not l2 else NO_SINGLE_SUM)
+            explain_choice(ops[0].op, lambda: NO_SCRATCH if not machine.l2 else NO_SINGLE_SUM)
         return None
     if not all(_writes_along(each, shared - 1) for each in ops):
         explain_choice(found.op, lambda: NOT_ALONG)
@@ -171,27 +171,26 @@ def _chosen(
     dots = None if along else multiplied(found, first, shared, machine)
     free = given.is_ready(operand) and not along
     free = free and dots is None  # blocks pack words themselves
-    enough = _in_place_bytes(found, packed, shared, width, machine, l2, high)
+    enough = _in_place_bytes(found, packed, shared, width, machine, high)
     enough = min(enough, machine.l1 // SMALL_L1_DIVISOR) if free else enough
     of_bytes = dots is not None and TOTALS[dots[0]] == "i32"
     in_words = of_bytes and high >= MIN_ROWS_OF_WORDS and bytes < machine.last_cache // 8
     settled = free or along or in_words
-    if not settled and (strip := strip_of(found, packed, shared, bytes, machine, l2)):
-        return _of_few_rows(found, packed, strip, (high, wide, width, bytes), machine, l2, given)
-    size = machine.bits // width // 8
+    if not settled and (strip := strip_of(found, packed, shared, bytes, machine)):
+        return _of_few_rows(found, packed, strip, (high, wide, width, bytes), machine, given)
+    size = machine.vector_bits // width // 8
     width = width if along else _narrowed(width, wide)
     least = 1 if free else MIN_ROWS_OF_WORDS if of_bytes else MIN_ROWS
     if high < least or wide < width or bytes <= enough:
         explain_choice(found.op, lambda: why_in_place((high, least), wide < width, bytes, enough))
         return None
     if dots is not None:
-        return _in_words(found, first, shared, width, machine, l2, dots)
-    plain = _by_sizes(found, first, shared, (width, size), machine, l2, along, free)
-    explain_choice(found.op, lambda: why_packed(operand, bytes, enough, l2, free))
+        return _in_words(found, first, shared, width, machine, dots)
+    plain = _by_sizes(found, first, shared, (width, size), machine, along, free)
+    explain_choice(found.op, lambda: why_packed(operand, bytes, enough, machine.l2, free))
     if not free and not along:
         simple = _in_rows(found, packed, shared, plain.tile[1] * plain.width)
-        near = is_near(found.op, plain.tile[0], plain.width * size, machine)
-        plain = replace(plain, pack_first=simple and near, prefetch=bytes >= l2 and near)
+        plain = replace(plain, pack_first=simple, prefetch=bytes >= machine.l2)
     chosen = _widened(found, plain, packed, first, shared)
     explain_choice(found.op, lambda: why_sizes(plain.tile, chosen.block, size))
     if chosen.prefetch:
@@ -204,8 +203,7 @@ def _by_sizes(
     first: int,
     shared: int,
     lanes_and_bytes: tuple[int, int],
-    machine: Vectors,
-    l2: int,
+    machine: Machine,
     along: bool,
     free: bool,
 ) -> Contraction:
@@ -218,7 +216,7 @@ def _by_sizes(
         if few
         else fastest_tile(found, shared, width, size, machine, along)
     )
-    block = block_of(found, first, shared, (tile[0], tile[1] * width), machine, l2, size)
+    block = block_of(found, first, shared, (tile[0], tile[1] * width), machine, size)
     if few and high <= tile[0] and found.extents[-1] != DYNAMIC_INDEX:
         block = *block[:-1], max(found.size(len(found.parallel) - 1), 1)
     return Contraction(width, tile, block)
@@ -229,8 +227,7 @@ def _in_words(
     first: int,
     shared: int,
     width: int,
-    machine: Vectors,
-    l2: int,
+    machine: Machine,
     elements: tuple[str, str],
 ) -> Contraction:
     """Return the choice for products with a dot-product instruction."""
@@ -245,16 +242,16 @@ def _in_words(
         explain_choice(found.op, lambda: IN_TILES)
     explain_choice(found.op, lambda: IN_DOTS.format(WORDS[elements[0]]))
     terms = terms_of(elements[0])
-    sizes = block_of_words(found, first, shared, (tile[0], tile[1] * width), l2, machine, terms)
+    sizes = block_of_words(found, first, shared, (tile[0], tile[1] * width), machine, terms)
     explain_choice(found.op, lambda: why_sizes(tile, sizes, WORD_BYTES // terms))
     biased = elements == ("i8", "i8") and not machine.signed_dots and not unit
     return Contraction(width, tile, sizes, pack_rows=True, dots=True, bias_to_unsigned=biased)
 
 
-def wants_prefetch(found: Loops, shared: int, l2: int) -> bool:
+def wants_prefetch(found: Loops, shared: int, machine: Machine) -> bool:
     """Whether tiles wait for distant rows of an operand beyond the L2 cache."""
     op = found.op
-    if not isinstance(op, linalg.GenericOp) or len(found.parallel) != shared + 1 or not l2:
+    if not isinstance(op, linalg.GenericOp) or len(found.parallel) != shared + 1 or not machine.l2:
         return False
     if found.size(shared - 2) <= MEMORY_BOUND_ROWS:  # they read the next row soon anyway
         return False
@@ -265,7 +262,7 @@ def wants_prefetch(found: Loops, shared: int, l2: int) -> bool:
         size = found.size(shared - 1) * found.size(shared) * bits_of(element(operand)) // 8
         if (
             stride(index, shared - 1) == 1
-            and size >= l2
+            and size >= machine.l2
             and found.size(shared) >= MIN_PREFETCH_STEPS
         ):
             explain_choice(op, lambda: ASKED)
@@ -285,8 +282,7 @@ def _of_few_rows(
     packed: int,
     strip: tuple[int, int],
     sizes: tuple[int, int, int, int],
-    machine: Vectors,
-    l2: int,
+    machine: Machine,
     given: Arguments,
 ) -> Contraction:
     """Return the choice for few rows that are bound by reading a large operand.
@@ -299,13 +295,15 @@ def _of_few_rows(
     """
     (high, wide, width, bytes), op = sizes, found.op
     operand = op.operands[packed]
-    meets = wide * bits_of(element(operand)) // 8 % machine.page == 0
-    far = is_beyond(op, given.distance(operand, bytes), machine, l2)
+    meets = wide * bits_of(element(operand)) // 8 % page(machine) == 0
+    far = is_beyond(op, given.distance(operand, bytes), machine)
     if 1 < high <= MEMORY_BOUND_ROWS and not far:
         explain_choice(op, lambda: why_in_tiles(operand, high))
         vectors, most = -(-wide // width), tile_of_few(high, 0, width, machine)[1]
         tiles = -(-vectors // (most * machine.threads)) * machine.threads
-        return Contraction(width, (high, -(-vectors // tiles)), prefetch=bytes >= l2 and not meets)
+        return Contraction(
+            width, (high, -(-vectors // tiles)), prefetch=bytes >= machine.l2 and not meets
+        )
     if high == 1 and not far and not meets:
         strip = strip[0], NEAR_STRIP_ROWS
     explain_choice(op, lambda: why_in_strips(operand, high, strip))
@@ -438,7 +436,7 @@ def _packed(found: Loops, shared: int) -> int | None:
 
 
 def _in_place_bytes(
-    found: Loops, packed: int, shared: int, width: int, machine: Vectors, l2: int, high: int
+    found: Loops, packed: int, shared: int, width: int, machine: Machine, high: int
 ) -> int:
     """Return the bytes up to which ``high`` rows should read the operand in place.
 
@@ -455,5 +453,5 @@ def _in_place_bytes(
     if wide != DYNAMIC_INDEX and wide <= MAX_PANEL_VECTORS * width and high <= MAX_PANEL_ROWS:
         return sys.maxsize
     if wide != DYNAMIC_INDEX and wide % width and wide > 2 * width:
-        return min(MAX_RAGGED_BYTES, reads_in_place(l2))
-    return reads_in_place(l2)
+        return min(MAX_RAGGED_BYTES, reads_in_place(machine))
+    return reads_in_place(machine)

@@ -10,7 +10,8 @@ from xdsl.dialects.linalg import ops as linalg
 from stepwell.analysis.products import dot_elements
 from stepwell.analysis.structured import element
 from stepwell.core.dot_instructions import TOTALS, speedup, tile_instruction
-from stepwell.transforms.kernels.schedule.vectors import Loops, Vectors
+from stepwell.core.machine import Machine
+from stepwell.transforms.kernels.schedule.vectors import Loops
 
 MIN_LINE_PLACES = 4
 """Places of a line that repay packing filters as words for each line."""
@@ -30,7 +31,7 @@ IN_DOTS = (
 WORDS = {"i8": "four bytes", "ui8": "four bytes", "f16": "two f16", "bf16": "two bf16"}
 
 
-def multiplied(found: Loops, first: int, shared: int, machine: Vectors) -> tuple[str, str] | None:
+def multiplied(found: Loops, first: int, shared: int, machine: Machine) -> tuple[str, str] | None:
     """Return the element types if an instruction, or two shorts at a time, sums products.
 
     Bytes are worth it on any machine, floats where there is an instruction. Columns are packed
@@ -44,11 +45,11 @@ def multiplied(found: Loops, first: int, shared: int, machine: Vectors) -> tuple
     if not repaid or short:
         return None
     elements = dot_elements(op.body.block)
-    if elements is None or machine.bits // _bits(elements[0]) > machine.lanes:
+    if elements is None or machine.vector_bits // _bits(elements[0]) > machine.vector_lanes:
         return None  # a vector of words is loaded as a vector of their elements
     if TOTALS[elements[0]] == "i32":
         return elements if element(op.outputs[0]) == i32 else None
-    return elements if speedup(machine.sets, *elements) > 1 else None
+    return elements if speedup(machine.instructions.split("+"), *elements) > 1 else None
 
 
 def _bits(name: str) -> int:
@@ -57,10 +58,15 @@ def _bits(name: str) -> int:
 
 
 def fills_matrix_unit(
-    found: Loops, first: int, shared: int, machine: Vectors, elements: tuple[str, str]
+    found: Loops, first: int, shared: int, machine: Machine, elements: tuple[str, str]
 ) -> bool:
     """Whether the machine multiplies whole tiles, and the product is large enough to fill them."""
     plain = first == shared - 2 and len(found.parallel) == shared + 1
-    lanes = min(machine.bits // 32, machine.lanes)
+    lanes = min(machine.vector_bits // 32, machine.vector_lanes)
     worth = min(found.size(shared - 2), found.size(shared - 1)) >= SIDE
-    return plain and worth and lanes >= SIDE and bool(tile_instruction(machine.sets, *elements))
+    return (
+        plain
+        and worth
+        and lanes >= SIDE
+        and bool(tile_instruction(machine.instructions.split("+"), *elements))
+    )

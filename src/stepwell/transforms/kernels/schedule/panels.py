@@ -9,9 +9,10 @@ from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.levels import Lanes, Nesting
 from stepwell.analysis.structured import in_panels, indices
+from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
-from stepwell.transforms.kernels.schedule.vectors import CHUNK, Loops, Vectors, full_lanes
+from stepwell.transforms.kernels.schedule.vectors import CHUNK, Loops, full_lanes
 
 
 def panel_columns_of(ops: Sequence[Loops], shared: int) -> int | None:
@@ -26,7 +27,7 @@ def panel_columns_of(ops: Sequence[Loops], shared: int) -> int | None:
 
 
 def vectorise_panels(
-    function: kernel.FuncOp, loops: Loops, nesting: Nesting, columns: int, machine: Vectors
+    function: kernel.FuncOp, loops: Loops, nesting: Nesting, columns: int, machine: Machine
 ) -> None:
     """Transpose blocks of lanes through registers; a grain consists of whole panels."""
     axis = nesting.shared - 1

@@ -10,13 +10,14 @@ from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.levels import Nesting
 from stepwell.analysis.structured import is_not_fused
+from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.transforms.kernels.schedule.beyond import Arguments
 from stepwell.transforms.kernels.schedule.pipelined_rows import pipelined_rows
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.split_rows import split_sum_over_rows
 from stepwell.transforms.kernels.schedule.sums import is_full_reduction
-from stepwell.transforms.kernels.schedule.vectors import CHUNK, Loops, Vectors
+from stepwell.transforms.kernels.schedule.vectors import CHUNK, Loops, busy
 
 MIN_PARALLEL_ITERATIONS = 64
 """Parallel iterations that keep a few threads busy: of two, one waits for 2 % of the time at most.
@@ -33,8 +34,7 @@ def run_in_parallel(
     function: kernel.FuncOp,
     ops: Sequence[Loops],
     nesting: Nesting,
-    machine: Vectors,
-    l2: int,
+    machine: Machine,
     given: Arguments,
 ) -> None:
     """Choose the parallel loops and the grain, or the runs of a reduction."""
@@ -49,7 +49,7 @@ def run_in_parallel(
             nesting.split = MIN_PARALLEL_ITERATIONS
         return
     plain = nesting.tile == (1, 1) and nesting.band == 1
-    if l2 and plain and split_sum_over_rows(function, ops, nesting, machine, l2, given):
+    if machine.l2 and plain and split_sum_over_rows(function, ops, nesting, machine, given):
         return
     scattered = is_scattered(ops)
     if not dynamic and total < 2 * CHUNK and not scattered:
@@ -57,8 +57,8 @@ def run_in_parallel(
         return
     sizes = ops[0].extents[:shared]
     count, trips = 0, 1
-    run = pipelined_rows(ops, nesting, MIN_PARALLEL_ITERATIONS, machine.l1) if l2 else 0
-    while count < shared and (trips < machine.busy(MIN_PARALLEL_ITERATIONS) or run):
+    run = pipelined_rows(ops, nesting, MIN_PARALLEL_ITERATIONS, machine.l1) if machine.l2 else 0
+    while count < shared and (trips < busy(machine, MIN_PARALLEL_ITERATIONS) or run):
         trips *= 1 if sizes[count] == DYNAMIC_INDEX else sizes[count]
         count += 1
     nesting.parallel = count

@@ -40,21 +40,30 @@ elements each, at 4 GHz."""
 MAX_PREDICTIONS = 48
 """Predictions for one kernel, of about a millisecond each."""
 
+USUAL = "vector_bits=512,vector_registers=32,fma=1,threads=2,l3=32M"
+"""The machine of a `schedule` that is told of none: one with wide vectors, for tests."""
+MARKS_MARGIN = 0.01
+"""The part of the time that dropping prefetches, or packing apart from tiles, must gain: misses of
+the TLB, which both hide, are in no term, and take up to this part (a line in 64, of one page)."""
+
 _found: dict[tuple[str, Machine], Nesting | None] = {}
 """The search results of this process, by kernel and machine."""
 
 
 @lru_cache(64)
 def machine_of(described: str) -> Machine:
-    """Return the machine that an option of `schedule` describes."""
-    return Machine().override(described, "schedule")
+    """Return the machine that the option of `schedule` describes; by default a usual one."""
+    return Machine().override(described or USUAL, "schedule")
 
 
-def improve(function: kernel.FuncOp, nesting: Nesting, described: str) -> None:
+def improve(function: kernel.FuncOp, nesting: Nesting, machine: Machine) -> None:
     """Write better blocks on the kernel of one contraction, whose levels are ``nesting``."""
-    machine = machine_of(described)
-    known = all(DYNAMIC_INDEX not in shape(v) for op in loop_ops(function) for v in op.operands)
-    if machine.threads < 2 or machine.kind != "cpu" or not nesting.blocks or not known:
+    if (
+        machine.threads < 2
+        or machine.kind != "cpu"
+        or not nesting.blocks
+        or not _is_known(function)
+    ):
         return
     readings = readings_of(function, machine.fma, assumed)
     nests = nests_of(readings, levels_of(function, nesting))
@@ -67,17 +76,54 @@ def improve(function: kernel.FuncOp, nesting: Nesting, described: str) -> None:
         write_nesting(function, found)
 
 
-def stay_alone(function: kernel.FuncOp, nesting: Nesting, work: int, described: str) -> None:
+def drop_marks(function: kernel.FuncOp, nesting: Nesting, machine: Machine) -> bool:
+    """Pack before the tiles, and do not prefetch, where tiles would wait for memory.
+
+    Returns whether a mark is gone. No result depends on them.
+    """
+    if not nesting.blocks or not (nesting.pack_first or nesting.prefetch):
+        return False
+    predictor = Predictor(function, replace(machine, threads=1, cores=1))
+
+    def seconds(near: Nesting) -> float:
+        return predictor.predict(levels_of(function, near)).seconds
+
+    plain = replace(nesting, pack_first=False, prefetch=False)
+    whole, least = seconds(nesting), seconds(plain)
+    if least > (1 - MARKS_MARGIN) * whole:
+        return False
+    singles = replace(nesting, pack_first=False), replace(nesting, prefetch=False)
+    best = min((plain, *singles), key=seconds)
+    share = whole / seconds(best)
+    gone = [
+        *([] if best.pack_first else ["packed while a tile computes"]),
+        *([] if best.prefetch else ["asked for before"]),
+    ]
+    said = f"nothing is {', nor '.join(gone)}: tiles would wait for memory, {share:.2f} of the time"
+    explain_choice(function, lambda: said)
+    nesting.pack_first, nesting.prefetch = best.pack_first, best.prefetch
+    return True
+
+
+def _is_known(function: kernel.FuncOp) -> bool:
+    """Whether all sizes of a kernel are known."""
+    return all(DYNAMIC_INDEX not in shape(v) for op in loop_ops(function) for v in op.operands)
+
+
+def stay_alone(function: kernel.FuncOp, nesting: Nesting, work: int, machine: Machine) -> None:
     """Make a kernel without blocks serial if several threads are not faster.
 
     work : additions and accesses; a kernel with enough work to take longer than ten launches is
     left as it is
     """
-    machine = machine_of(described)
     if work > 10 * machine.launch * MAX_WORK_PER_NS:
         return
-    known = all(DYNAMIC_INDEX not in shape(v) for op in loop_ops(function) for v in op.operands)
-    if machine.threads < 2 or machine.kind != "cpu" or not nesting.parallel or not known:
+    if (
+        machine.threads < 2
+        or machine.kind != "cpu"
+        or not nesting.parallel
+        or not _is_known(function)
+    ):
         return
     predictor = Predictor(function, machine)
     together = predictor.predict(levels_of(function, nesting))

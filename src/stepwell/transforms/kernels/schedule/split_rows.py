@@ -10,11 +10,12 @@ from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.levels import Lanes, Nesting
 from stepwell.analysis.structured import element, indices
+from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.transforms.kernels.schedule.beyond import Arguments, is_beyond
 from stepwell.transforms.kernels.schedule.block_sizes import MIN_L2_BYTES
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
-from stepwell.transforms.kernels.schedule.vectors import Loops, Vectors, bits_of, sums_rows
+from stepwell.transforms.kernels.schedule.vectors import Loops, bits_of, sums_rows
 
 MAX_RUNS = 64
 """Runs that keep every thread busy."""
@@ -41,24 +42,25 @@ def split_sum_over_rows(
     function: kernel.FuncOp,
     ops: Sequence[Loops],
     nesting: Nesting,
-    machine: Vectors,
-    l2: int,
+    machine: Machine,
     given: Arguments,
 ) -> bool:
     """Split a sum over rows into runs, if that pays."""
-    if not (runs := _runs(ops, nesting.shared, max(l2, MIN_L2_BYTES) // PARTIALS_L2_DIVISOR)):
+    if not (
+        runs := _runs(ops, nesting.shared, max(machine.l2, MIN_L2_BYTES) // PARTIALS_L2_DIVISOR)
+    ):
         return False
     nesting.split, nesting.split_rows = runs, ROWS_AT_ONCE
     for loops in ops:
         loops.lanes = Lanes(0, loops.lanes.width, min(loops.lanes.many, VECTORS_AT_ONCE))
     why = f"summed in {runs} runs of rows, read from end to end, for threads to share"
     explain_choice(function, lambda: why)
-    if _wants_prefetch(ops, machine, l2, given):
+    if _wants_prefetch(ops, machine, given):
         nesting.prefetch = True
     return True
 
 
-def _wants_prefetch(ops: Sequence[Loops], machine: Vectors, l2: int, given: Arguments) -> bool:
+def _wants_prefetch(ops: Sequence[Loops], machine: Machine, given: Arguments) -> bool:
     """Whether rows are long enough to prefetch, and come from memory."""
     (loops,) = [loops for loops in ops if not all(loops.parallel)]
     op = loops.op
@@ -75,7 +77,7 @@ def _wants_prefetch(ops: Sequence[Loops], machine: Vectors, l2: int, given: Argu
     if each * loops.size(0) < MIN_ROW_BYTES:
         return False
     bytes = each * prod(loops.size(k) for k in range(len(loops.extents)))
-    return is_beyond(op, given.distance(widest, bytes), machine, l2)
+    return is_beyond(op, given.distance(widest, bytes), machine)
 
 
 def _runs(ops: Sequence[Loops], shared: int, most: int) -> int:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from xdsl.dialects import scf, tensor
 from xdsl.dialects.builtin import AnyFloat, UnitAttr
 
+from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
-from stepwell.transforms.kernels.schedule.vectors import Loops, Vectors
+from stepwell.transforms.kernels.schedule.vectors import Loops
 
 
-def choose_lanes(function: kernel.FuncOp, machine: Vectors) -> None:
+def choose_lanes(function: kernel.FuncOp, machine: Machine) -> None:
     """Write the number of lanes on loops that are marked as vectorisable.
 
     ``kernel.simd`` marks loops that accumulate their carried values, ``kernel.columns`` others.
@@ -23,7 +24,10 @@ def choose_lanes(function: kernel.FuncOp, machine: Vectors) -> None:
         for name in ("kernel.simd", "kernel.columns"):
             if not isinstance(op.attributes.get(name), UnitAttr):
                 continue
-            lanes = min(machine.bits // max(_widths(op, name), default=machine.bits), machine.lanes)
+            lanes = min(
+                machine.vector_bits // max(_widths(op, name), default=machine.vector_bits),
+                machine.vector_lanes,
+            )
             if lanes > 1:
                 op.attributes[name] = choices.spelled(lanes)
 

@@ -8,16 +8,16 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.structured import indices
+from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.vectors import (
     MIN_LANES,
     Loops,
-    Vectors,
     full_lanes,
     stride,
 )
 
 
-def transposing_copy(ops: Sequence[Loops], shared: int, machine: Vectors) -> int | None:
+def transposing_copy(ops: Sequence[Loops], shared: int, machine: Machine) -> int | None:
     """Return the size of the blocks of a kernel that is one transposing copy.
 
     Its last loop is contiguous in the destination, the one before it in the source.

@@ -27,6 +27,7 @@ from stepwell.analysis.structured import (
     linear,
     shape,
 )
+from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 
 ASSUMED_EXTENT = 256
@@ -45,57 +46,17 @@ MIN_LANES = 4
 """Lanes below which a vector does not repay the shuffling."""
 
 
-class Vectors(NamedTuple):
-    """The width of a vector, in bits and elements, and other properties of a machine."""
+def busy(machine: Machine, least: int) -> int:
+    """Return the blocks that keep every thread busy: ``least``, or two for each thread.
 
-    bits: int
-    lanes: int
-    registers: int = 32
-    unit: int = 0
-    """Bits that are computed at once, where wider vectors take several cycles; 0 for all."""
-    threads: int = 1
-    """Threads that may share one kernel; only choices that no result depends on may use it."""
-    signed_dots: bool = False
-    """Whether it has dot products of signed bytes, not only of unsigned by signed."""
-    sets: tuple[str, ...] = ()
-    """Instruction sets of the machine."""
-    l1: int = 32 << 10
-    l1_ways: int = 8
-    last_cache: int = 32 << 20
-    """Bytes of the last cache that is much faster than memory."""
-    far_bytes: int = 32
-    """Bytes that a core reads in a cycle from beyond its L2 cache."""
-    fma_ports: int = 2
-    """Multiply-adds as wide as the unit that begin in a cycle."""
-    in_flight: int = 8
-    """Independent multiply-adds that keep these ports busy."""
-    versions: bool = True
-    """Whether a launch may choose by its sizes: among versions, and the grain."""
-    described: str = ""
-    """The whole machine, as `Machine.described` returns it; empty where unknown."""
+    Threads take blocks dynamically, so with two of each, none waits longer than half its time.
+    """
+    return max(least, 2 * machine.threads)
 
-    def busy(self, least: int) -> int:
-        """Return the blocks that keep every thread busy: ``least``, or two for each thread.
 
-        Threads take blocks dynamically, so with two of each, none waits longer than half its time.
-        """
-        return max(least, 2 * self.threads)
-
-    @property
-    def page(self) -> int:
-        """Bytes of a way of the L1 cache: rows at a multiple of this distance share few lines."""
-        return max(self.l1 // self.l1_ways, 1)
-
-    def consumes(self, rows: int, bytes: int) -> float:
-        """Return the bytes of the column operand that a register tile reads in a cycle.
-
-        A step of a tile reads each vector of columns once, for as many multiply-adds as it has
-        rows.
-
-        bytes : of a vector
-        """
-        unit = (self.unit or self.bits) // 8
-        return bytes / rows * self.fma_ports * min(unit / bytes, 1)
+def page(machine: Machine) -> int:
+    """Return the bytes of a way of the L1 cache: rows at multiples of it share few lines."""
+    return max(machine.l1 // machine.l1_ways, 1)
 
 
 @dataclass
@@ -267,7 +228,7 @@ def is_good(loops: Loops, axis: int) -> bool:
     return score > 0.5 or (score == 0.5 and loops.work >= 8)
 
 
-def lanes(ops: Sequence[Loops], axis: int, machine: Vectors, overlap: bool = False) -> int:
+def lanes(ops: Sequence[Loops], axis: int, machine: Machine, overlap: bool = False) -> int:
     """Return how many lanes a vector along ``axis`` should have in all of ``ops``.
 
     The tail of the axis takes one more vector where vectors may ``overlap``, else an iteration for
@@ -286,10 +247,10 @@ def lanes(ops: Sequence[Loops], axis: int, machine: Vectors, overlap: bool = Fal
     return min(fitting, key=lambda w: -(-size // w) if overlap else size // w + size % w, default=1)
 
 
-def full_lanes(ops: Sequence[Loops], machine: Vectors) -> int:
+def full_lanes(ops: Sequence[Loops], machine: Machine) -> int:
     """Return how many of the widest elements that ``ops`` compute with fill a vector."""
-    width = machine.bits // max(_widest(loops) for loops in ops)
-    return max(min(width, machine.lanes), 1)
+    width = machine.vector_bits // max(_widest(loops) for loops in ops)
+    return max(min(width, machine.vector_lanes), 1)
 
 
 def _widest(loops: Loops) -> int:

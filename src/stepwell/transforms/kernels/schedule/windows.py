@@ -14,7 +14,8 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.analysis.structured import indices
-from stepwell.transforms.kernels.schedule.vectors import Loops, Vectors
+from stepwell.core.machine import Machine
+from stepwell.transforms.kernels.schedule.vectors import Loops
 
 MAX_UNROLLED_STEPS = 400
 """Steps of all sums of a tile that may be unrolled: the code stays within the L1 cache."""
@@ -44,13 +45,13 @@ def _slides_along(loops: Loops, shared: int, loop: int) -> bool:
     )
 
 
-def window_tile(loops: Loops, shared: int, width: int, machine: Vectors) -> tuple[int, int]:
+def window_tile(loops: Loops, shared: int, width: int, machine: Machine) -> tuple[int, int]:
     """Return rows and vectors; registers also hold the loaded elements and filters.
 
     Where the window slides along the vectors too, rows share more than vectors do.
     """
     high, wide = loops.extents[shared - 2], loops.extents[shared - 1]
-    most = MAX_ROWS if machine.registers >= 32 else MAX_ROWS // 2
+    most = MAX_ROWS if machine.vector_registers >= 32 else MAX_ROWS // 2
     along = _slides_along(loops, shared, shared - 1)
     if along and (steps := _steps(loops, shared)) and MAX_UNROLLED_STEPS // steps >= MIN_ROWS:
         most = min(most, MAX_UNROLLED_STEPS // steps)
