@@ -1,4 +1,4 @@
-// RUN: %stepwell-opt %s -p "schedule{l2=65536}" | filecheck %s
+// RUN: %stepwell-opt %s -p 'schedule{machine="vector_bits=512,vector_registers=32,fma=1,threads=2,l3=2M,l2=65536"}' | filecheck %s
 
 // Between two calls of @alone its own arrays are touched: the last cache, of 2 MB here, still holds
 // %w. @beside also has a large %v, so that %w comes from memory in every call.

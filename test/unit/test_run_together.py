@@ -75,8 +75,8 @@ def _branches(module: ModuleOp) -> list[kernel.ConcurrentOp]:
 @pytest.mark.parametrize("seed", range(8))
 def test_random_chains(seed: int, threads: int) -> None:
     text, arrays = _random_chains(seed)
-    together = f"{TENSORS},run-together{{machine=\"threads={threads}\"}}"
-    (alone,) = taken_down(text, f"{TENSORS},run-together{{machine=\"threads=1\"}}")
+    together = f'{TENSORS},run-together{{machine="threads={threads}"}}'
+    (alone,) = taken_down(text, f'{TENSORS},run-together{{machine="threads=1"}}')
     assert not _branches(alone)
     want = _results(alone, arrays)
     for pipeline in (together, f"{together},plan-memory"):
@@ -92,7 +92,7 @@ def test_random_chains(seed: int, threads: int) -> None:
 
 
 def test_some_of_them_have_branches() -> None:
-    pipeline = f"{TENSORS},run-together{{machine=\"threads=2\"}}"
+    pipeline = f'{TENSORS},run-together{{machine="threads=2"}}'
     found = [taken_down(_random_chains(seed)[0], pipeline)[0] for seed in range(8)]
     assert sum(bool(_branches(module)) for module in found) >= 3
     assert any("kernel.concurrent" in text_of(module) for module in found)

@@ -1,4 +1,4 @@
-"""Pass pipelines as text: ``canonicalize,func.func(cse),schedule{vector-bits=256}``.
+"""Pass pipelines as text: ``canonicalize,func.func(cse),schedule{machine=haswell}``.
 
 ``through(STAGE)`` stands for the passes of every stage of the compiler up to that one.
 """

@@ -15,7 +15,7 @@ EPILOG = """\
 pipelines:
   -p 'canonicalize,cse'                      passes on the module, in order
   -p 'func.func(canonicalize,cse)'           passes on each function
-  -p 'schedule{vector-bits=256},bufferize'   options
+  -p 'schedule{machine=haswell},bufferize'   options
   -p 'through(structured)'                   every stage up to and including one
 examples:
   stepwell-opt model.mlir -p nd-to-linalg
