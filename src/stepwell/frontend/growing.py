@@ -13,9 +13,10 @@ from typing import Any
 
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.flow import Spec, is_data, spec_of, typed
+from stepwell.frontend.handle import View
 from stepwell.frontend.promotion import fresh, full
 from stepwell.frontend.pytree import Tree, flatten, unflatten
-from stepwell.frontend.tensor import Tensor, View
+from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Trace, place_of, users_frame
 from stepwell.frontend.unbound import ASSIGN, Undefined
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from stepwell.frontend.tensor import State, Tensor
+from stepwell.frontend.handle import State
+from stepwell.frontend.tensor import Tensor
 
 
 @dataclass
