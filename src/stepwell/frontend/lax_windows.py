@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -384,21 +384,28 @@ def reduce_window(
         result = Tensor.operators["call"](computation, unflatten(tree, a), unflatten(tree, b))
         return [lift(v) for v in flatten(result)[0]]
 
-    every = [
+    totals = [
         m.broadcast_to(cast(lift(s, v.kind), v.kind), tuple(counts))
         for s, v in zip(given, values, strict=True)
     ]
+    for cut in _positions(size, apart, strides, counts):
+        found = both(totals, [v[cut] for v in wide])
+        if not valid[cut].all():  # padding does not take part
+            found = [e.where(valid[cut], f, v) for f, v in zip(found, totals, strict=True)]
+        totals = found
+    return unflatten(tree, [fresh(v) for v in totals])
+
+
+def _positions(
+    size: Sequence[int], dilation: Sequence[int], strides: Sequence[int], counts: Sequence[int]
+) -> Iterator[tuple[slice, ...]]:
+    """Yield, for each position in a window, the slice of its elements in all windows."""
     for places in itertools.product(*(range(n) for n in size)):
-        starts = [p * k for p, k in zip(places, apart, strict=True)]
-        cut = tuple(
+        starts = [p * k for p, k in zip(places, dilation, strict=True)]
+        yield tuple(
             slice(at, at + (n - 1) * s + 1 if n else at, s)
             for at, n, s in zip(starts, counts, strides, strict=True)
         )
-        found = both(every, [v[cut] for v in wide])
-        if not valid[cut].all():  # padding does not take part
-            found = [e.where(valid[cut], f, v) for f, v in zip(found, every, strict=True)]
-        every = found
-    return unflatten(tree, [fresh(v) for v in every])
 
 
 def _element_mask(

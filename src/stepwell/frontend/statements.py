@@ -347,23 +347,13 @@ class Function:
         every = self._sharing([*names, *self._dead(written, names)])
         stop = later(self.expression(_any(stops))) if stops else ast.Constant(None)
         takes = ["__item__"] if isinstance(node, ast.For) else []
-        kind = "for_" if isinstance(node, ast.For) else "while_"
         enter = [n for n in names if n in entering or n in (*flags, left)]
+        end = [ast.Constant(counter), lists] if isinstance(node, ast.For) else []
         found: list[ast.stmt] = [
             *([set_to(left, ast.Constant(False))] if left in stops else []),
             define("__body__", [*every, *body], takes),
             *self._access(names),
-            ast.Expr(
-                runtime(
-                    kind,
-                    given,
-                    name_of("__body__"),
-                    stop,
-                    *_state(names),
-                    ast.Tuple([ast.Constant(_user_name(n)) for n in enter], ast.Load()),
-                    *([ast.Constant(counter), lists] if kind == "for_" else []),
-                )
-            ),
+            ast.Expr(_call_of_loop(given, stop, names, enter, end)),
         ]
         for each in found:
             place(each, node)
@@ -425,6 +415,19 @@ def _as_list(found: Any) -> list[ast.stmt]:
 
 def _copied(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
     return [type(s)(list(s.names)) for s in statements if isinstance(s, ast.Nonlocal | ast.Global)]
+
+
+def _call_of_loop(
+    given: ast.expr,
+    stop: ast.expr,
+    names: Sequence[str],
+    enter: Sequence[str],
+    end: Sequence[ast.expr],
+) -> ast.expr:
+    """Return the call that runs or traces a loop; ``end`` is a `for` loop's counter and lists."""
+    entered = ast.Tuple([ast.Constant(_user_name(n)) for n in enter], ast.Load())
+    body = name_of("__body__")
+    return runtime("for_" if end else "while_", given, body, stop, *_state(names), entered, *end)
 
 
 def _counter(node: ast.While | ast.For) -> str:

@@ -192,18 +192,9 @@ def _once(
     with tracing(written):
         if captures is not None:
             _record_roots(captures, function, call)
-        rest = iter([inputs[k] for k in same] or inputs)
-        values, handed = dict(call.static), dict[str, list[Tensor]]()
-        for argument, tree in call.trees:
-            handed[argument] = [next(rest) for _ in paths(tree, argument)]
-            values[argument] = unflatten(tree, handed[argument])
-        bound = signature.bind_partial()
-        bound.arguments = {n: values[n] for n in signature.parameters if n in values}
-        result = flowing.call(function, *bound.args, **bound.kwargs)
+        result = _run(function, signature, call, [inputs[k] for k in same] or inputs)
         returned, tree = without_zeros(*flatten(result))
         results = [result_of(value, f"'{name}' at {where}") for value in returned]
-        for argument, given in call.trees:
-            _check_unchanged(argument, values[argument], given, handed[argument], name)
         outside = _outside(written, results)
         inputs += [after for after, _ in outside.inputs]
         head += [before for _, before in outside.inputs]
@@ -225,6 +216,26 @@ def _once(
     built = _with_variables(tree, returned, inputs)
     seen = replace(effects, apart=written.apart)
     return Traced(module, entry, built, options, seen, types, outside, later)
+
+
+def _run(
+    function: Callable[..., Any],
+    signature: inspect.Signature,
+    call: Call,
+    inputs: Sequence[Tensor],
+) -> Any:
+    """Run a function on the tensors of its arguments, and check that it keeps their containers."""
+    rest = iter(inputs)
+    values, handed = dict(call.static), dict[str, list[Tensor]]()
+    for argument, tree in call.trees:
+        handed[argument] = [next(rest) for _ in paths(tree, argument)]
+        values[argument] = unflatten(tree, handed[argument])
+    bound = signature.bind_partial()
+    bound.arguments = {n: values[n] for n in signature.parameters if n in values}
+    result = flowing.call(function, *bound.args, **bound.kwargs)
+    for argument, tree in call.trees:
+        _check_unchanged(argument, values[argument], tree, handed[argument], name_of(function))
+    return result
 
 
 def _module(

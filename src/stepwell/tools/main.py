@@ -61,6 +61,21 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="print the version")
     parser.add_argument("--debug", action="store_true", help="show Python's traceback of errors")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    _add_run(commands)
+    _add_compile(commands)
+    _add_profile(commands)
+    _add_explain(commands)
+    passes = _command(commands, "passes", "list the passes, or show one")
+    passes.add_argument("name", nargs="?", help="a pass")
+    ops = _command(commands, "ops", "list the ops of the nd dialect, or show one")
+    ops.add_argument("name", nargs="?", help="an op")
+    _command(commands, "targets", "list the targets: what programs are compiled to")
+    _add_machines(commands)
+    return parser
+
+
+def _add_run(commands: Any) -> None:
+    """Add `stepwell run`."""
     run = _command(commands, "run", "compile a module and run it on arrays")
     _add_module(run, PROGRAM)
     _add_inputs(run)
@@ -68,6 +83,10 @@ def arguments() -> argparse.ArgumentParser:
     run.add_argument(
         "--repeat", type=_count, default=0, metavar="N", help="call N times and time it"
     )
+
+
+def _add_compile(commands: Any) -> None:
+    """Add `stepwell compile`."""
     build = _command(commands, "compile", "write a program's source, header, library, description")
     _add_module(build)
     build.add_argument("-o", "--output", metavar="DIR", help="the folder to write (default: print)")
@@ -82,6 +101,10 @@ def arguments() -> argparse.ArgumentParser:
     build.add_argument(
         "--print-pipeline", action="store_true", help="print every stage's passes instead"
     )
+
+
+def _add_profile(commands: Any) -> None:
+    """Add `stepwell profile`."""
     profile = _command(commands, "profile", "say where the time of a program goes")
     _add_module(profile, PROGRAM)
     _add_inputs(profile)
@@ -92,18 +115,15 @@ def arguments() -> argparse.ArgumentParser:
         "--repeat", type=_count, default=0, metavar="N", help="calls (default: 1 s)"
     )
     profile.add_argument("--trace", metavar="FILE", help="write a trace for ui.perfetto.dev")
+
+
+def _add_explain(commands: Any) -> None:
+    """Add `stepwell explain`."""
     explain = _command(commands, "explain", "say which schedule each kernel has, and why")
     _add_module(explain)
     _add_inputs(explain)
     explain.add_argument("--kernel", default="*", metavar="NAME", help="one kernel, or a pattern")
     explain.add_argument("--measure", action="store_true", help="run it and say how long it took")
-    passes = _command(commands, "passes", "list the passes, or show one")
-    passes.add_argument("name", nargs="?", help="a pass")
-    ops = _command(commands, "ops", "list the ops of the nd dialect, or show one")
-    ops.add_argument("name", nargs="?", help="an op")
-    _command(commands, "targets", "list the targets: what programs are compiled to")
-    _add_machines(commands)
-    return parser
 
 
 def _add_machines(commands: Any) -> None:

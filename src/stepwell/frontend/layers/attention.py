@@ -126,6 +126,20 @@ def _bands(queries: int, trimmed: bool) -> list[slice]:
     return [slice(first, min(first + size, queries)) for first in range(0, queries, size)]
 
 
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, scale: Any, added: Any, seen: Any, return_residual: bool
+) -> Sequence[Tensor]:
+    """Return the attention of queries to keys; ``seen`` is true where a query sees a key."""
+    sizes = _sizes(q, k, v)
+    scores = e.multiply(_scores(_wide(q), _wide(k), sizes), scale)
+    if added is not None:
+        scores = cast(e.add(scores, cast(added, scores.kind)), scores.kind)
+    if seen is not None:
+        scores = e.where(seen, scores, _LOWEST)
+    found = _weighted(cast(softmax(scores), v.kind), v, sizes)
+    return (found, logsumexp(scores, -1)) if return_residual else (found,)
+
+
 def _attended(
     q: Tensor,
     k: Tensor,
@@ -147,23 +161,14 @@ def _attended(
     if not whole:
         q, k, v = q[:, part], k[:, keys], v[:, keys]
         added, seen = (None if x is None else _cut(x, part, keys) for x in (added, seen))
-    sizes = _sizes(q, k, v)
+    b, t, s, heads, groups, _ = _sizes(q, k, v)
+    blocks = blocks_of(b, heads * groups, t, s)
 
     def attend(
         q: Tensor, k: Tensor, v: Tensor, scale: Any, added: Any, seen: Any = seen
     ) -> Sequence[Tensor]:
-        sizes = _sizes(q, k, v)
-        scores = _scores(_wide(q), _wide(k), sizes)
-        scores = e.multiply(scores, scale)
-        if added is not None:
-            scores = cast(e.add(scores, cast(added, scores.kind)), scores.kind)
-        if seen is not None:
-            scores = e.where(seen, scores, _LOWEST)
-        found = _weighted(cast(softmax(scores), v.kind), v, sizes)
-        return (found, logsumexp(scores, -1)) if return_residual else (found,)
+        return _attend(q, k, v, scale, added, seen, return_residual)
 
-    b, t, s, heads, groups, _ = sizes
-    blocks = blocks_of(b, heads * groups, t, s)
     if blocks is None or not derivatives():
         return checkpoint(attend)(q, k, v, scale, added)
     values = {"q": q, "k": k, "v": v}

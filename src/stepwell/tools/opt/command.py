@@ -26,6 +26,9 @@ examples:
 STACK_BYTES = 512 << 20
 """The stack size in bytes, for recursion over nested regions; only touched pages are used."""
 
+FLAG: dict[str, Any] = {"action": "store_true"}
+"""The keywords of an option without a value."""
+
 
 def arguments() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
@@ -36,7 +39,6 @@ def arguments() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    flag: dict[str, Any] = {"action": "store_true"}
     parser.add_argument("file", nargs="?", default="-", help="the module; - is standard input")
     parser.add_argument("-p", "--passes", default="", help="the pipeline to run")
     parser.add_argument("-o", "--output", default="-", help="where to write the result")
@@ -47,31 +49,53 @@ def arguments() -> argparse.ArgumentParser:
         "zen4,threads=2 or vector_bits=256",
     )
     parser.add_argument("-t", "--target", help="print the module for a target instead of as IR")
+    _add_about(parser)
+    _add_reading(parser)
+    _add_seeing(parser)
+    _add_checking(parser)
+    _add_failing(parser)
+    return parser
+
+
+def _add_about(parser: argparse.ArgumentParser) -> None:
+    """Add the options that ask about the tool."""
     about = parser.add_argument_group("what there is")
-    about.add_argument("--list-passes", help="name every pass", **flag)
+    about.add_argument("--list-passes", help="name every pass", **FLAG)
     about.add_argument("--show-pass", metavar="NAME", help="what a pass does, and its options")
-    about.add_argument("--version", help="print the version", **flag)
+    about.add_argument("--version", help="print the version", **FLAG)
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add the options of reading and printing."""
     reading = parser.add_argument_group("reading and printing")
-    reading.add_argument("--split-input-file", help="modules between lines of // -----", **flag)
-    reading.add_argument("--allow-unregistered-dialect", help="accept unknown ops", **flag)
-    reading.add_argument("--print-op-generic", help="print every op in generic form", **flag)
-    reading.add_argument("--print-debuginfo", help="print locations", **flag)
+    reading.add_argument("--split-input-file", help="modules between lines of // -----", **FLAG)
+    reading.add_argument("--allow-unregistered-dialect", help="accept unknown ops", **FLAG)
+    reading.add_argument("--print-op-generic", help="print every op in generic form", **FLAG)
+    reading.add_argument("--print-debuginfo", help="print locations", **FLAG)
     reading.add_argument(
         "--elide-constants",
         type=int,
         metavar="N",
         help="print constants of more than N elements as dense_resource<__elided__>",
     )
+
+
+def _add_seeing(parser: argparse.ArgumentParser) -> None:
+    """Add the options that print what passes do."""
     seeing = parser.add_argument_group("seeing what passes do (on standard error)")
     seeing.add_argument("--print-ir-before", metavar="PASS,...", default="")
     seeing.add_argument("--print-ir-after", metavar="PASS,...", default="")
-    seeing.add_argument("--print-ir-before-all", **flag)
-    seeing.add_argument("--print-ir-after-all", **flag)
-    seeing.add_argument("--print-ir-after-change", help="only passes that changed it", **flag)
+    seeing.add_argument("--print-ir-before-all", **FLAG)
+    seeing.add_argument("--print-ir-after-all", **FLAG)
+    seeing.add_argument("--print-ir-after-change", help="only passes that changed it", **FLAG)
     seeing.add_argument("--print-ir-tree-dir", metavar="DIR", help="one file per print instead")
-    seeing.add_argument("--timing", help="time of parsing, each pass, verifying, printing", **flag)
-    seeing.add_argument("--stats", help="ops before and after each pass", **flag)
-    seeing.add_argument("--remarks", help="print remarks: what passes decided and why", **flag)
+    seeing.add_argument("--timing", help="time of parsing, each pass, verifying, printing", **FLAG)
+    seeing.add_argument("--stats", help="ops before and after each pass", **FLAG)
+    seeing.add_argument("--remarks", help="print remarks: what passes decided and why", **FLAG)
+
+
+def _add_checking(parser: argparse.ArgumentParser) -> None:
+    """Add the options of checking."""
     checking = parser.add_argument_group("checking")
     checking.add_argument(
         "--verify-each",
@@ -79,20 +103,24 @@ def arguments() -> argparse.ArgumentParser:
         default=True,
         help="verify the module after every pass",
     )
-    checking.add_argument("--verify-diagnostics", help="compare with expected-error etc.", **flag)
+    checking.add_argument("--verify-diagnostics", help="compare with expected-error etc.", **FLAG)
     checking.add_argument(
-        "--check", help="run the module before and after every pass and compare results", **flag
+        "--check", help="run the module before and after every pass and compare results", **FLAG
     )
-    checking.add_argument("--bit-exact", help="refuse passes that may change a result", **flag)
+    checking.add_argument("--bit-exact", help="refuse passes that may change a result", **FLAG)
     checking.add_argument(
         "--no-check-bounds",
         help="print a module of buffers or loops (-t) without comparing what it touches with sizes",
-        **flag,
+        **FLAG,
     )
+
+
+def _add_failing(parser: argparse.ArgumentParser) -> None:
+    """Add the options for failures."""
     failing = parser.add_argument_group("when it fails")
-    failing.add_argument("--debug", help="show Python's traceback", **flag)
+    failing.add_argument("--debug", help="show Python's traceback", **FLAG)
     failing.add_argument("--reproducer", metavar="FILE", help="where a crash leaves its module")
-    failing.add_argument("--run-reproducer", help="run the pipeline named in the file", **flag)
+    failing.add_argument("--run-reproducer", help="run the pipeline named in the file", **FLAG)
     failing.add_argument(
         "--plugin",
         action="append",
@@ -100,7 +128,6 @@ def arguments() -> argparse.ArgumentParser:
         metavar="MODULE:NAME",
         help="load a Universe of dialects and passes (installed ones are found by entry point)",
     )
-    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:

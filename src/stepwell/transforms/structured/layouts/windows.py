@@ -96,16 +96,14 @@ def read_window(op: linalg.GenericOp) -> Window | None:
     if all(parallel):
         return None
     where = indices(op)
-    inputs = len(op.inputs)
-    block = op.body.block
-    used = [k for k in range(inputs) if block.args[k].first_use is not None]
+    used = [k for k in range(len(op.inputs)) if op.body.block.args[k].first_use is not None]
     images = [k for k in used if any(_slides(e, parallel) for e in where[k])]
-    if len(images) != 1 or len(where[images[0]]) < 3:
+    loops = _written(where[len(op.inputs) :])
+    if len(images) != 1 or len(where[images[0]]) < 3 or loops is None:
+        return None
+    if not all(parallel[d] for d in loops):
         return None
     (image,) = images
-    loops = _written(where[inputs:])
-    if loops is None or not all(parallel[d] for d in loops):
-        return None
     read = _parallel_loops(where[image], parallel)
     summed = {d for e in where[image] for d in e.used_dims() if not parallel[d]}
     filters = [k for k in used if k != image and summed & _dims(where[k])]
@@ -121,14 +119,9 @@ def read_window(op: linalg.GenericOp) -> Window | None:
     if not features or len(set(loops)) != len(loops):
         return None
     moving = {d for e in places for d in e.used_dims() if not parallel[d]}
-    sums = [d for d, runs in enumerate(parallel) if not runs]
-    inner = [d for d in sums if d not in moving]
-    order = (
-        *(d for d in loops if d not in others),
-        *features,
-        *(d for d in sums if d in moving),
-        *inner,
-    )
+    inner = [d for d, runs in enumerate(parallel) if not runs and d not in moving]
+    outer = [d for d in loops if d not in others]
+    order = (*outer, *features, *sorted(moving), *inner)
     if sorted(order) != list(range(len(parallel))):
         return None
     dense = any(d not in read for d in features)
@@ -143,17 +136,11 @@ def read_window(op: linalg.GenericOp) -> Window | None:
     narrow = dense and not summed_places and 1 < out < LANES // 2 and summed >= LANES
     planar = bool(summed_places) and max(out, *(sizes[d] for d in read - spatial)) < LANES
     each = ALONG if planar or narrow else SUMMED if summed_places and not grouped else None
+    gain = _gain(op, where[image], features, dense) if each is None else prod(sizes) * each
+    few = dense and summed < MIN_FEATURES and not summed_places
     return Window(
-        image,
-        order,
-        frozenset(features),
-        tuple(filters),
-        dense,
-        dense and summed < MIN_FEATURES and not summed_places,
-        _gain(op, where[image], features, dense) if each is None else prod(sizes) * each,
-        summed_places,
-        planar,
-        narrow,
+        *(image, order, frozenset(features), tuple(filters), dense, few),
+        *(gain, summed_places, planar, narrow),
     )
 
 
