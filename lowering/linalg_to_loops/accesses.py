@@ -13,12 +13,10 @@ from xdsl.ir.affine import AffineExpr
 from stepwell.analysis.structured import in_panels
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.plan import Buffer, Plan
+from stepwell.lowering.linalg_to_loops.strides import STRIDES, load_strided
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, coefficient
 from stepwell.lowering.linalg_to_loops.virtual_padding import PaddedReader
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
-
-STRIDES = (-1, 2, 3, 4)
-"""Strides between lanes that are loaded as whole vectors and shuffled instead of gathered."""
 
 
 @dataclass
@@ -140,36 +138,18 @@ class Memory:
     def _strided(
         self, access: Access, point: Point, step: int, cache: dict[object, SSAValue]
     ) -> SSAValue:
-        """Load all from the first lane to the last as whole vectors and shuffle the lanes.
-
-        The last vector ends with the last lane, so nothing beyond it is read.
-        """
+        """Load the lanes at a stride of ``step``; equal parts are loaded once."""
         buffer, (*rows, first), _ = self._place(access, point)
         width, hint = point.width, buffer.name_hint
-        reach = step * (width - 1)
-        starts = [k * width for k in range(step - 1)] if step > 0 else []
-        starts.append(reach - width + 1 if step > 0 else reach)
-        parts: list[SSAValue] = []
-        for start in starts:
+
+        def load(start: int) -> SSAValue:
             at = [*rows, first + start]
             key = buffer, tuple(i.key for i in at), width
             if key not in cache:
                 cache[key] = self.writer.load(buffer, at, width, hint)
-            parts.append(cache[key])
-        last = len(parts) - 1
-        of = [max(min(k * step // width, last), 0) for k in range(width)]
-        place = [k * step - starts[part] for k, part in enumerate(of)]
-        if not last:
-            return self.writer.shuffle(parts[0], parts[0], place, hint)
-        value = parts[0]
-        for part in range(1, len(parts)):
-            lanes = [
-                width + place[k] if of[k] == part else place[k] if part == 1 else k
-                for k in range(width)
-            ]
-            lanes = [lane if of[k] <= part else 0 for k, lane in enumerate(lanes)]
-            value = self.writer.shuffle(value, parts[part], lanes, hint)
-        return value
+            return cache[key]
+
+        return load_strided(self.writer, width, step, load, hint)
 
     def write(self, access: Access, point: Point, value: SSAValue, last: bool) -> None:
         """Write the element, or the vector, that ``access`` touches at ``point``."""

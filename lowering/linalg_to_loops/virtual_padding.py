@@ -24,6 +24,7 @@ from xdsl.ir.affine import (
 
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.strides import STRIDES, load_strided
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, coefficient
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 from stepwell.transforms.passes import fail
@@ -135,7 +136,19 @@ class PaddedReader:
         steps = [coefficient(e, point.axis) for e in access.exprs] if point.width else []
         if not any(s is None or s for s in steps):
             return self._rows(at, 0)
-        if any(s is None or s for s in steps[:-1]) or steps[-1] != 1 or self._narrow(point.width):
+        step = steps[-1]
+        if step is None or any(s is None or s for s in steps[:-1]) or self._narrow(point.width):
+            step = 0
+        if step in STRIDES:
+            *rows, column = at
+            return load_strided(
+                self.writer,
+                point.width,
+                step,
+                lambda start: self._rows([*rows, column + start], point.width),
+                self.hint,
+            )
+        if step != 1:
             lanes = [self.read(access, point.lane(k)) for k in range(point.width)]
             return self.writer.assemble(lanes)
         return self._rows(at, point.width)
@@ -147,7 +160,8 @@ class PaddedReader:
         found = self.writer.interval(column)
         if columns is None or found is None or not point.width:
             return False
-        return found[0] < 0 or found[1] > columns - point.width
+        step = coefficient(access.exprs[-1], point.axis) or 1
+        return found[0] < 0 or found[1] >= columns - abs(step) * (point.width - 1)
 
     def _narrow(self, width: int) -> bool:
         """Whether a row may be shorter than a vector."""

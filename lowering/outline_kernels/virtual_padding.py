@@ -40,6 +40,8 @@ ROW = 8
 """The number of elements below which a row fills no vector."""
 AROUND = 4
 """The most padded columns in a row: each needs code of its own for a window that sticks out."""
+STEPS = 1, 2
+"""Steps of a window along a row whose elements are read as vectors."""
 PLANES = 64
 """The number of images that keeps the threads busy, so that none is split by rows."""
 
@@ -54,7 +56,7 @@ def read_beyond_edges(block: Block) -> None:
 
 
 def _image(op: linalg.GenericOp) -> int | None:
-    """Return the operand along whose rows ``op`` slides a window with stride 1."""
+    """Return the operand along whose rows ``op`` slides a window."""
     parallel = is_parallel(op)
     if all(parallel) or contracts(op):
         return None
@@ -64,7 +66,11 @@ def _image(op: linalg.GenericOp) -> int | None:
         return None
     for k, index in enumerate(indices(op)[: len(op.inputs)]):
         last = linear(index[-1]) if len(index) == len(loops) else None
-        if last is None or last[0].get(loops[-1]) != 1 or isinstance(index[-1], AffineDimExpr):
+        if (
+            last is None
+            or last[0].get(loops[-1]) not in STEPS
+            or isinstance(index[-1], AffineDimExpr)
+        ):
             continue
         own = [[d for d in expr.used_dims() if parallel[d]] for expr in index]
         sizes = [PLANES if n == DYNAMIC_INDEX else n for n in shape(op.inputs[k])[:-2]]

@@ -95,7 +95,7 @@ class Loops:
     def score(self, axis: int) -> float:
         """Return the part of the accesses that are whole vectors, or one element, along a loop."""
         good = sum(stride(index, axis) in (0, 1) for index in self.accesses)
-        if all(self.parallel) or (self.contracts and self.parallel[axis]):
+        if self.parallel[axis]:
             # strided lanes are loaded as whole vectors and shuffled
             good += sum(stride(index, axis) in STRIDES for index in self.accesses[: self.reads])
         return good / len(self.accesses) if self.accesses else 1.0

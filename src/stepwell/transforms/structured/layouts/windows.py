@@ -58,6 +58,8 @@ SCATTERED = 0.4
 """Cycles saved per product of several sums at once, where rows are short or read with a stride."""
 TOGETHER = 1 / 24
 """Cycles saved per element that would otherwise be loaded in a vector along its row."""
+BY_STEP = {1: TOGETHER, 2: 1 / 8}
+"""The same by the step of the window along the row: two vectors are loaded where it is 2."""
 
 
 @dataclass(frozen=True)
@@ -256,8 +258,8 @@ def _gain(op: linalg.GenericOp, image: Index, features: list[int], dense: bool) 
         return work * DENSE
     form = linear(image[-1])
     steps = [(d, f) for d, f in form[0].items() if is_parallel(op)[d]] if form else []
-    vectors = len(steps) == 1 and steps[0][1] == 1 and sizes[steps[0][0]] >= LANES
-    return work * (TOGETHER if vectors else APART)
+    long = len(steps) == 1 and sizes[steps[0][0]] >= LANES
+    return work * (BY_STEP.get(steps[0][1], APART) if long else APART)
 
 
 def _steps(op: linalg.GenericOp, image: Index) -> bool:
