@@ -127,6 +127,8 @@ def test_borders_of_any_size(schedule: str, known: bool) -> None:
 def test_strides_and_dilations() -> None:
     for steps in [(2, 1, 1), (1, 2, 1), (2, 2, 3), (3, 1, 2)]:
         _check(*_kernel((1, 5, 11), (3, 3), (1, 1, 2, 2), steps))
+    for columns, steps in [(40, (2, 2, 1)), (41, (1, 3, 1)), (37, (1, 4, 1))]:
+        _check(*_kernel((1, 9, columns), (5, 5), (2, 2, 2, 2), steps))
 
 
 def test_inside_there_are_no_tests() -> None:
