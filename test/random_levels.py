@@ -101,7 +101,13 @@ MARKS = (
 SIZES = [1, 2, 3, 4, 5, 6, 8, 12, 16, 19, 24, 32, 64]
 ACTIONS = [
     *(Action("pack", n, how) for n in (0, 1) for how in ("", "first", "dot", "biased_dot")),
-    *(Action("prefetch"), Action("sum", detail="f32"), Action("grain", 3), Action("pipeline", 4)),
+    *(
+        Action("prefetch"),
+        Action("prefetch", 3),
+        Action("sum", detail="f32"),
+        Action("grain", 3),
+        Action("pipeline", 4),
+    ),
 ]
 
 
@@ -205,7 +211,8 @@ def _changed(function: kernel.FuncOp, old: Nesting, choose: Choose[Any]) -> Nest
             new.pipeline_rows = choose([0, 2, 5])
         case _:
             mark = choose([*MARKS])
-            setattr(new, mark, not getattr(new, mark))
+            steps = choose([1, 2, 7]) if mark == "prefetch" else True
+            setattr(new, mark, 0 if getattr(new, mark) else steps)
     new.steps = parallel_steps(new, loops)
     return new
 

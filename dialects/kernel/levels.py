@@ -49,15 +49,15 @@ class Action:
         return f"{self.name}{number}{f' as {self.detail}' if self.detail else ''}"
 
 
-ACTIONS: Final[dict[str, tuple[bool, tuple[str, ...]]]] = {
+ACTIONS: Final[dict[str, tuple[bool | None, tuple[str, ...]]]] = {
     "grain": (True, ()),
     "pipeline": (True, ()),
-    "prefetch": (False, ()),
+    "prefetch": (None, ()),
     "pack": (True, ("first", "dot", "biased_dot")),
     "sum": (False, ("f32",)),
     "stage": (True, ()),
 }
-"""For each action: whether a number follows, and the words allowed after ``as``."""
+"""For each action: whether a number follows (None: or not), and the words allowed after ``as``."""
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,9 @@ def _parse_loop(parser: AttrParser) -> int:
 def _parse_action(parser: AttrParser) -> Action:
     name = _word(parser, tuple(ACTIONS), "an action")
     numbered, words = ACTIONS[name]
-    number = parser.parse_integer(allow_negative=False) if numbered else None
+    number = parser.parse_optional_integer(allow_negative=False) if numbered is not False else None
+    if numbered and number is None:
+        parser.raise_error(f"expected the number of '{name}'")
     detail = ""
     if words and parser.parse_optional_keyword("as") is not None:
         detail = _word(parser, words, f"what {name} knows")

@@ -27,8 +27,6 @@ from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
 
 LINE_BYTES = 64
 """Bytes of a cache line."""
-PREFETCH_DISTANCE = 32
-"""Prefetch distance in steps of the innermost loop."""
 
 
 class PackPrefetch:
@@ -78,7 +76,7 @@ class PrefetchNest(Nest):
     """Writes the loops of a plan that prefetches the later reads of its tiles."""
 
     def cached_loads(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
-        """Prefetch the reads of the innermost loop ``PREFETCH_DISTANCE`` steps later."""
+        """Prefetch what the innermost loop reads as many steps later as its level states."""
         if op.reduced and self.plan.axis >= 0 and points[0].width > 1:
             for k, access in enumerate(op.inputs):
                 used = op.body is not None and op.body.args[k].first_use is not None
@@ -99,7 +97,7 @@ class PrefetchNest(Nest):
     def _prefetch(self, op: Structured, access: Access, points: Sequence[Point]) -> None:
         writer, column, depth = self.writer, self.plan.axis, op.reduced[-1]
         indices = [index or Index() for index in points[0].indices]
-        j, k = indices[column], indices[depth] + PREFETCH_DISTANCE
+        j, k = indices[column], indices[depth] + self.plan.schedule.prefetch
         extent = self.extents[self.plan.ops.index(op)][depth]
         width = self.plan.schedule.tile[1] * op.width
         j, k = select(writer, k, extent, j, j + width), select(writer, k, extent, k, k - extent)

@@ -84,7 +84,7 @@ kernel.func @first(%x: memref<24x16xf32>, %w: memref<16x64xf32>, %y: memref<24x6
 // CHECK-NOT:       kernel.prefetch
 // CHECK:           vector.load %w
 kernel.func @in_place(%x: memref<4x160xf32>, %w: memref<160x64xf32>, %y: memref<4x64xf32>)
-    attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 32, for d2 {prefetch}, unroll d0, unroll d1 by 16, vector d1 by 16]>} {
+    attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 32, for d2 {prefetch 32}, unroll d0, unroll d1 by 16, vector d1 by 16]>} {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%y : memref<4x64xf32>)
   linalg.generic {indexing_maps = [#rows, #columns, #result], iterator_types = ["parallel", "parallel", "reduction"]}

@@ -40,7 +40,7 @@ kernel.func @row(%x: tensor<1x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<1x2
 
 // From the last cache, three rows read %w in tiles; from memory in strips, and their part for eight rows of %w is packed.
 // CHECK-LABEL: kernel.func @three
-// CHECK-SAME:  #kernel.schedule<[parallel d0 by 3, parallel d1 by 112, for d2 {prefetch}, unroll d0, unroll d1 by 16, vector d1 by 16]>
+// CHECK-SAME:  #kernel.schedule<[parallel d0 by 3, parallel d1 by 112 overlap, for d2 {prefetch 32}, unroll d0, unroll d1 by 16, vector d1 by 16]>
 // FAR-LABEL:   kernel.func @three
 // FAR-SAME:    #kernel.schedule<[parallel d1 by 1088, for d2 by 8 {prefetch}, for d1 by 16, for d0 by 3, for d2, unroll d0, vector d1 by 16]>
 // ALONE-LABEL: kernel.func @three

@@ -77,8 +77,9 @@ class Nesting:
     """Whether the bytes of rows are biased to unsigned by 128; the sums are corrected."""
     pack_first: bool = False
     """Whether the first tile of a block packs while it computes, where the layout allows it."""
-    prefetch: bool = False
-    """Whether the next packed part of a block, or the later reads of a tile, are prefetched."""
+    prefetch: int = 0
+    """How many steps before their use operands are prefetched, of a tile in steps of its sum; 0 for
+    no prefetching. Blocks, strips and parts of a sum prefetch the next step."""
     unroll: bool = False
     """Whether the loops of each op's sum are unrolled by the target's compiler."""
     lanes: tuple[Lanes, ...] = ()

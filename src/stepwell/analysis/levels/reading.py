@@ -130,12 +130,13 @@ class _Reader:
             return found
         found.lanes = tuple(map(self._lanes, range(len(self.ops))))
         if parts := self._parts():
-            found.split, found.prefetch = parts.parts, parts.action("prefetch") is not None
+            found.split, found.prefetch = parts.parts, _distance(parts)
             found.split_rows = self._rows_of_parts()
             return found
         self._read_threads(found)
         for mark in set(self._marks()):
             setattr(found, mark, True)
+        found.prefetch = max((_distance(level) for each in self.all for level in each), default=0)
         found.blocks, found.strip = self._block(), self._strip()
         found.tails = {
             level.loop: level.tail
@@ -223,9 +224,7 @@ class _Reader:
                     yield from self._mark(number, action)
 
     def _mark(self, number: int, action: Action) -> Iterator[str]:
-        if action.name == "prefetch":
-            yield "prefetch"
-        elif action.name == "sum":
+        if action.name == "sum":
             yield "accumulate_in_f32"
         elif action.name == "pack" and number in self.sums:
             op = self.ops[number]
@@ -290,3 +289,9 @@ class _Reader:
         before = self.levels[: self.levels.index(cut)]
         columns = [level.step for level in before if level.loop == self.shared - 1]
         return (columns[0], cut.step) if columns else (0, 0)
+
+
+def _distance(level: Level) -> int:
+    """Return how many steps before their use a level prefetches operands."""
+    found = level.action("prefetch")
+    return 0 if found is None else 1 if found.number is None else found.number

@@ -189,7 +189,8 @@ class _Writer:
             step = width * many if k == axis else 1
             ends = tail if k == axis else PEEL
             level = Level(UNROLL if written_out else FOR, k, step, tail=ends)
-            yield level.doing(Action("prefetch")) if ask and k == ordered[-1] else level
+            steps = found.prefetch if found.prefetch > 1 else None
+            yield level.doing(Action("prefetch", steps)) if ask and k == ordered[-1] else level
         for k in range(self.shared):
             if k != axis and found.step(k) > 1:
                 yield Level(UNROLL, k)

@@ -294,7 +294,7 @@ def read_packed(function: kernel.FuncOp, operand: Operand) -> bool:
     maps = list(op.indexing_maps.data)
     maps[operand.number] = map_attribute(loops, index)
     op.indexing_maps = ArrayAttr(maps)
-    found = [replace(each, pack_first=False, prefetch=False) for each in nestings]
+    found = [replace(each, pack_first=False, prefetch=0) for each in nestings]
     write_nestings(function, found)  # the kernel packs nothing any more
     keep_packed_versions(function)
     read = old.first_use is not None

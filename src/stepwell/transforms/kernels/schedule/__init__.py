@@ -52,7 +52,7 @@ from stepwell.transforms.kernels.schedule.searching import (
 )
 from stepwell.transforms.kernels.schedule.sums import choose_lanes
 from stepwell.transforms.kernels.schedule.threads import parallel_steps
-from stepwell.transforms.kernels.schedule.tiles import register_tile
+from stepwell.transforms.kernels.schedule.tiles import PREFETCH_STEPS, register_tile
 from stepwell.transforms.kernels.schedule.transposing_copy import transposing_copy
 from stepwell.transforms.kernels.schedule.vectors import (
     MIN_LANES,
@@ -249,9 +249,10 @@ def _write_blocks(ops: Sequence[Loops], nesting: Nesting, chosen: Contraction) -
         "dots",
         "bias_to_unsigned",
         "pack_first",
-        "prefetch",
     ):
         setattr(nesting, name, getattr(chosen, name))
+    in_steps = chosen.block or chosen.strip
+    nesting.prefetch = (1 if in_steps else PREFETCH_STEPS) if chosen.prefetch else 0
     nesting.parallel = nesting.shared
 
 
@@ -335,7 +336,8 @@ def _vectorise_shared(
         loops.lanes = Lanes(axis, width, many)
     if contraction and tiled:
         _tile(function, contraction, nesting, width, machine)
-        nesting.prefetch = nesting.tile != (1, 1) and wants_prefetch(contraction, shared, machine)
+        if nesting.tile != (1, 1) and wants_prefetch(contraction, shared, machine):
+            nesting.prefetch = PREFETCH_STEPS
     elif window and tiled:
         nesting.tile = window_tile(window, shared, width, machine)
         nesting.unroll = written_out(window, shared, nesting.tile)

@@ -88,11 +88,11 @@ def drop_marks(function: kernel.FuncOp, nesting: Nesting, machine: Machine) -> b
     def seconds(near: Nesting) -> float:
         return predictor.predict(levels_of(function, near)).seconds
 
-    plain = replace(nesting, pack_first=False, prefetch=False)
+    plain = replace(nesting, pack_first=False, prefetch=0)
     whole, least = seconds(nesting), seconds(plain)
     if least > (1 - MARKS_MARGIN) * whole:
         return False
-    singles = replace(nesting, pack_first=False), replace(nesting, prefetch=False)
+    singles = replace(nesting, pack_first=False), replace(nesting, prefetch=0)
     best = min((plain, *singles), key=seconds)
     share = whole / seconds(best)
     gone = [

@@ -56,7 +56,7 @@ def split_sum_over_rows(
     why = f"summed in {runs} runs of rows, read from end to end, for threads to share"
     explain_choice(function, lambda: why)
     if _wants_prefetch(ops, machine, given):
-        nesting.prefetch = True
+        nesting.prefetch = 1
     return True
 
 

@@ -28,11 +28,9 @@ from stepwell.analysis.levels.tails import emitted, ends_apart, parts_of
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import BORDER, EVEN, OVERLAP, PEEL, REPEAT, TAILS
 from stepwell.dialects.kernel.versions import VERSIONS, versions_in
+from stepwell.transforms.kernels.schedule.tiles import MIN_ROWS_PER_RECOMPUTED
 from stepwell.transforms.kernels.schedule.vectors import Range, stride
 
-MIN_ROWS_PER_RECOMPUTED = 32
-"""Shift the last row tile back to overlap its neighbour if at most 1/32 of the rows is recomputed.
-"""
 OPS_PER_STORE = 3
 """Operations that run in the time of one scalar store."""
 

@@ -23,7 +23,10 @@ MAX_FOLDED_ROWS = 4
 LOAD_COST = 0.66
 """Relative cost of each further load per multiply-add."""
 MIN_ROWS_PER_RECOMPUTED = 32
-"""As in linalg-to-loops: the last tile may recompute at most 1/32 of the rows."""
+"""The last tile overlaps its neighbour if at most 1/32 of the rows is recomputed."""
+PREFETCH_STEPS = 32
+"""Steps of a tile's sum from a prefetch to its use: at two cycles a step or more, a miss in the L2
+cache is over by then."""
 UNROLLED_SUMS_COST = 500
 """Unrolled sums that cost as much as computing the whole result: one kind of tile less is worth
 about 5 %."""

@@ -21,6 +21,8 @@ from stepwell.transforms.kernels.schedule.block_sizes import (
 
 INTERLEAVES = (1, 2, 4, 8)
 BANDS = (2, 3, 4, 5, 6, 8, 12)
+PREFETCH_DISTANCES = (4, 8, 16, 32, 64)
+"""Steps of a tile's sum, of about a tenth of a cache miss to several."""
 ELEMENT_BYTES = 4
 """Bytes of an element, for the size of scratch; wider elements are refused where they do not fit.
 """
@@ -40,6 +42,8 @@ def variants(old: Nesting, machine: Machine) -> list[list[Nesting]]:
         found += [_interleaves(old), _widths(old)]
     if old.parallel and not old.blocks:
         found.append(_grains(old))
+    if old.prefetch or old.pack_first:
+        found.append(_marks(old))
     return [[_shared_alike(new, old) for new in some] for some in found if some]
 
 
@@ -130,6 +134,14 @@ def _widths(old: Nesting) -> list[Nesting]:
     """Return the variant with half the lanes."""
     halved = _lanes(old, lambda x: x._replace(width=max(x.width // 2, 1)))
     return [halved] if halved.lanes != old.lanes else []
+
+
+def _marks(old: Nesting) -> list[Nesting]:
+    """Return variants that prefetch at another distance or not, or pack before the first tile."""
+    in_steps = bool(old.blocks or old.strip[0] or old.split)
+    steps = (0,) if in_steps else (0, *PREFETCH_DISTANCES)
+    found = [replace(old, prefetch=n) for n in steps if old.prefetch and n != old.prefetch]
+    return [*found, replace(old, pack_first=False)] if old.pack_first else found
 
 
 def _grains(old: Nesting) -> list[Nesting]:
