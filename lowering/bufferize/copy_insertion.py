@@ -378,7 +378,9 @@ class Copies:
         stops = {a for a in (slot, *block.args) if self.seen(a) == (slot, ())}
         found = insertions_into(self.sizes, value, slot, stops)
         if found and found[0].parent is block:
-            copy = next(c for c in self.of[found[0]] if c.kind == "update")
+            copy = next((c for c in self.of[found[0]] if c.kind == "update"), None)
+            if copy is None:  # it overwrites all of the slot: there is no halo
+                return
             boxes = [slice_of(self.sizes, op) for op in found]
             loop.halos.append(Halo(copy, slot, value, boxes, [op.result for op in found]))
 

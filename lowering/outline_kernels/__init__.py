@@ -41,7 +41,7 @@ from stepwell.transforms.passes import Pass
 class OutlineKernels(Pass):
     """Put every op that computes on tensors into a kernel.
 
-    l2 : bytes of each core's second-level cache; 0 forbids kernels with large scratch buffers
+    l2 : bytes of each core's second-level cache; 0 for kernels that read and write whole tensors
     """
 
     name = "outline-kernels"
@@ -55,22 +55,22 @@ class OutlineKernels(Pass):
         for function in list(op.ops):
             if isinstance(function, func.FuncOp):
                 for block in function.body.blocks:
-                    _outline(block, function, shared, outside, self.l2 // 2)
+                    _outline(block, function, shared, outside, bool(self.l2))
         shared.unite()
 
 
 def _outline(
-    block: Block, function: func.FuncOp, shared: Shared, outside: Outside, least: int
+    block: Block, function: func.FuncOp, shared: Shared, outside: Outside, cached: bool
 ) -> None:
     """Outline the kernels of ``block`` and of the control flow blocks nested in it."""
     module = function.parent
     assert module is not None
-    if least:
+    if cached:
         read_beyond_edges(block)
     wrap_inserts(block)
     erase_dead(block)
     sources: list[Operation] = []
-    for cluster in Cut(block, outside).grow(least):
+    for cluster in Cut(block, outside).grow(cached):
         arrange(cluster)
         name = kernel_name(function.sym_name.data, cluster.members)
         sources += [
@@ -88,7 +88,7 @@ def _outline(
     for op in block.ops:
         for region in op.regions:
             for inner in region.blocks:
-                _outline(inner, function, shared, outside, least)
+                _outline(inner, function, shared, outside, cached)
 
 
 def _erase_unused(ops: list[Operation]) -> None:

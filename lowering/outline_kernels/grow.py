@@ -13,7 +13,6 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from stepwell.analysis.structured import is_parallel, shape, yielded
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.sharing import is_border
-from stepwell.lowering.outline_kernels.bands import Band, find_band, in_order
 from stepwell.lowering.outline_kernels.borders import border_groups, join
 from stepwell.lowering.outline_kernels.clusters import (
     Cluster,
@@ -44,11 +43,10 @@ class Cut:
     reached: dict[Operation, int] = field(default_factory=dict[Operation, int])
     """Maps a host op to the last position that it depends on."""
 
-    def grow(self, least: int) -> list[Cluster]:
+    def grow(self, borders: bool) -> list[Cluster]:
         """Visit every op of the block; return the clusters in execution order.
 
-        A contraction whose result has at least ``least`` bytes is fused into a band of rows where
-        possible, so that the result is never stored; 0 turns this off.
+        borders : whether the fills and copies that make one padded tensor may share a kernel
         """
         for number, op in enumerate(self.block.ops):
             self.order[op] = number
@@ -58,23 +56,11 @@ class Cut:
                 self._record_host_op(op)
             else:
                 self.reached[op] = self._latest(op)
-        if least:
-            for cluster in list(self.clusters):
-                if cluster.into is None and (band := find_band(cluster, least)):
-                    self._join(band)
+        if borders:
             self._join_borders()
         self._take_in_edges()
         live = [c for c in self.clusters if c.into is None]
         return sorted(live, key=lambda c: c.position)
-
-    def _join(self, band: Band) -> None:
-        """Merge the clusters of a band, and start another before it that packs an operand."""
-        copy, loops = in_order(band)
-        laying = Cluster([copy], {copy: loops}, band.first.position)
-        self.clusters.append(laying)
-        self.of[copy], self.order[copy] = laying, self.order[band.scores]
-        self._merge(band.first, band.middle, band.pairs, band.middle.position)
-        self._merge(band.first, band.last, band.inner, band.last.position)
 
     def _join_borders(self) -> None:
         """Merge the clusters that fill and copy the parts of one tensor."""

@@ -275,55 +275,6 @@ func.func @row_walks(%x: tensor<8x5xf32>) -> (tensor<8x5xf32>, tensor<8xf32>, te
   func.return %exp, %sum, %squares : tensor<8x5xf32>, tensor<8xf32>, tensor<8xf32>
 }
 
-// A contraction, work on its rows and a contraction over those rows are one kernel; what varies
-// with the columns of the first is packed into panels by another.
-//
-// CHECK-LABEL: kernel.func @attention_copy
-//       CHECK:   affine_map<(d0, d1, d2) -> (d0, (d1 floordiv 64), d2, (d1 mod 64))>
-// CHECK-LABEL: kernel.func @attention_matmul
-//  CHECK-SAME:   attributes {kernel.shared = 2 : i64}
-//       CHECK:   affine_map<(d0, d1, d2, d3) -> (d0, (d3 floordiv 64), d2, (d3 mod 64))>
-//       CHECK:   math.exp
-//       CHECK:   kernel.return
-#hq = affine_map<(h, r, s, d) -> (h, r, d)>
-#hk = affine_map<(h, r, s, d) -> (h, s, d)>
-#hs = affine_map<(h, r, s, d) -> (h, r, s)>
-#hv = affine_map<(h, r, s, d) -> (h, d, s)>
-func.func @attention(%q: tensor<4x512x64xf32>, %k: tensor<4x128x64xf32>, %v: tensor<4x128x16xf32>) -> tensor<4x512x16xf32> {
-  %zero = arith.constant 0.0 : f32
-  %e0 = tensor.empty() : tensor<4x512x128xf32>
-  %e1 = tensor.empty() : tensor<4x512x128xf32>
-  %e2 = tensor.empty() : tensor<4x512x16xf32>
-  %f0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<4x512x128xf32>) -> tensor<4x512x128xf32>
-  %f2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<4x512x16xf32>) -> tensor<4x512x16xf32>
-  %scores = linalg.generic {indexing_maps = [#hq, #hk, #hs], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%q, %k : tensor<4x512x64xf32>, tensor<4x128x64xf32>) outs(%f0 : tensor<4x512x128xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32):
-    %m = arith.mulf %a, %b : f32
-    %n = arith.addf %c, %m : f32
-    linalg.yield %n : f32
-  } -> tensor<4x512x128xf32>
-  %r0 = tensor.empty() : tensor<4x512xf32>
-  %r1 = linalg.fill ins(%zero : f32) outs(%r0 : tensor<4x512xf32>) -> tensor<4x512xf32>
-  %top = linalg.generic {indexing_maps = [affine_map<(h, r, s) -> (h, r, s)>, affine_map<(h, r, s) -> (h, r)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%scores : tensor<4x512x128xf32>) outs(%r1 : tensor<4x512xf32>) {
-  ^bb0(%a: f32, %c: f32):
-    %n = arith.maximumf %c, %a : f32
-    linalg.yield %n : f32
-  } -> tensor<4x512xf32>
-  %p = linalg.generic {indexing_maps = [affine_map<(h, r, s) -> (h, r, s)>, affine_map<(h, r, s) -> (h, r)>, affine_map<(h, r, s) -> (h, r, s)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%scores, %top : tensor<4x512x128xf32>, tensor<4x512xf32>) outs(%e1 : tensor<4x512x128xf32>) {
-  ^bb0(%a: f32, %t: f32, %c: f32):
-    %d = arith.subf %a, %t : f32
-    %n = math.exp %d : f32
-    linalg.yield %n : f32
-  } -> tensor<4x512x128xf32>
-  %y = linalg.generic {indexing_maps = [#hq, #hv, #hs], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%p, %v : tensor<4x512x128xf32>, tensor<4x128x16xf32>) outs(%f2 : tensor<4x512x16xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32):
-    %m = arith.mulf %a, %b : f32
-    %n = arith.addf %c, %m : f32
-    linalg.yield %n : f32
-  } -> tensor<4x512x16xf32>
-  func.return %y : tensor<4x512x16xf32>
-}
-
 // What is gathered along the loop that a cheap op before has would be written across rows: two kernels.
 //
 // CHECK-LABEL: func.func @gathered

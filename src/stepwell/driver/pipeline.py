@@ -33,7 +33,8 @@ STAGES = (
     ),
     Stage(
         "structured",
-        "nd-to-linalg,canonicalize,cse,propagate-layouts,fuse-elementwise,winograd,scalar-loops",
+        "nd-to-linalg,canonicalize,cse,propagate-layouts,fuse-elementwise,winograd,scalar-loops,"
+        "fuse-bands",
         _TENSORS,
         "nd-to-linalg",
     ),

@@ -50,6 +50,7 @@ PASSES: dict[str, str] = {
     "winograd": "stepwell.transforms.structured.winograd:Winograd",
     "scalar-loops": "stepwell.transforms.structured.scalar_loops:ScalarLoops",
     "fuse-elementwise": "stepwell.transforms.structured.fuse:FuseElementwise",
+    "fuse-bands": "stepwell.transforms.structured.bands:FuseBands",
     "outline-kernels": "stepwell.lowering.outline_kernels:OutlineKernels",
     "collapse-loops": "stepwell.transforms.kernels.collapse_loops:CollapseLoops",
     "order-sums": "stepwell.transforms.kernels.order_sums:OrderSums",

@@ -22,7 +22,7 @@ from itertools import pairwise
 from math import prod
 
 from xdsl.context import Context
-from xdsl.dialects import func, memref
+from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
@@ -33,6 +33,7 @@ from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Schedule
 from stepwell.dialects.types import dtype, fuse_locations
+from stepwell.transforms.buffers.bands_in_parallel import bands_in_parallel
 from stepwell.transforms.passes import Pass, remark
 
 MIN_GAIN_NS = 2000
@@ -83,6 +84,7 @@ class RunTogether(Pass):
         times = _Times(machine)
         for function in op.ops:
             if isinstance(function, func.FuncOp) and function.body.blocks:
+                bands_in_parallel(function.body.block, self.threads)
                 for block in _blocks(function.body.block):
                     for units in _runs(block, kernels):
                         _group(units, times)
@@ -122,7 +124,7 @@ class _Times:
 def _blocks(block: Block) -> Iterator[Block]:
     yield block
     for op in block.ops:
-        if not isinstance(op, kernel.ConcurrentOp):
+        if not isinstance(op, kernel.ConcurrentOp | scf.ParallelOp):
             for region in op.regions:
                 for inner in region.blocks:
                     yield from _blocks(inner)

@@ -11,7 +11,10 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.dialects import kernel
 
-_VIEWS = memref.SubviewOp | memref.CastOp | memref.ExpandShapeOp | memref.CollapseShapeOp
+_VIEWS = (
+    memref.SubviewOp | memref.CastOp | memref.ExpandShapeOp | memref.CollapseShapeOp | memref.ViewOp
+)
+_LOOPS = scf.ForOp | scf.WhileOp | scf.ParallelOp
 
 
 @dataclass(eq=False)
@@ -80,7 +83,7 @@ class Lifetimes:
                 self._buffers[op.memref] = (life,)
             elif isinstance(op, _VIEWS):
                 self._buffers[op.results[0]] = self._buffers.get(op.operands[0], ())
-            elif isinstance(op, scf.ForOp | scf.WhileOp | scf.IfOp | kernel.ConcurrentOp):
+            elif isinstance(op, _LOOPS | scf.IfOp | kernel.ConcurrentOp):
                 self._carry(op)
                 for region in op.regions:
                     for inner in region.blocks:
@@ -102,13 +105,13 @@ class Lifetimes:
         """Return when ``op`` uses a buffer; inside a loop or concurrent branch, all of its time."""
         block = _home(life)
         span, at = self.time[op], op
-        if isinstance(op, scf.ForOp | scf.WhileOp):
+        if isinstance(op, _LOOPS):
             span = (self.time[op][0], self.time[op][0])
         while (around := at.parent_block()) is not block and around is not None:
             parent = around.parent_op()
             if parent is None or parent not in self.time:
                 break
-            if isinstance(parent, scf.ForOp | scf.WhileOp | kernel.ConcurrentOp):
+            if isinstance(parent, _LOOPS | kernel.ConcurrentOp):
                 span = self.time[parent]
             at = parent
         return span
