@@ -149,7 +149,7 @@ def _schedule(
     elif machine.l2 and (width := transposing_copy(ops, shared, machine)) is not None:
         _write_transpose(function, ops[0], nesting, width)
     elif machine.l2 and sums_along(ops, shared, machine):
-        vectorise_apart(function, ops, nesting, machine, True)
+        vectorise_apart(function, ops, nesting, machine, given, True)
     elif blocks := _blocks(function, ops, shared, machine, given):
         return _schedule_blocks(function, ops, nesting, blocks, machine, some)
     elif sum(loops.contracts for loops in ops) > 1 and _have_own(ops, shared):
@@ -157,7 +157,7 @@ def _schedule(
     elif (axis := _shared_axis(ops, shared)) is not None:
         _vectorise_shared(function, ops, axis, nesting, machine)
     else:
-        vectorise_apart(function, ops, nesting, machine)
+        vectorise_apart(function, ops, nesting, machine, given)
     run_in_parallel(function, ops, nesting, machine, given)
     _write(function, ops, nesting, panels)
     if some is None and not is_scattered(ops):

@@ -12,13 +12,15 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.levels import Lanes, Nesting
-from stepwell.analysis.structured import is_not_fused
+from stepwell.analysis.structured import element, indices, is_not_fused
 from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
+from stepwell.transforms.kernels.schedule.beyond import Arguments, stays
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import (
     Loops,
     at_once,
+    bits_of,
     full_lanes,
     lanes,
     own_axis,
@@ -29,6 +31,9 @@ ROWS_AT_ONCE = 4
 
 More rows would evict each other from the L1 cache if they begin at the same offset of a page.
 """
+MIN_FAR_ROW_BYTES = 1536
+"""Bytes of a row, of a matrix beyond the L2 cache, below which hardware prefetches neighbouring
+rows as one run, but not rows side by side: between 1200, where that is slower, and 2000 (Zen 4)."""
 MIN_SUM_VECTORS = 4
 """Vectors of a sum below which reducing the lanes costs more than it saves."""
 
@@ -81,6 +86,7 @@ def vectorise_apart(
     ops: Sequence[Loops],
     nesting: Nesting,
     machine: Machine,
+    given: Arguments,
     long: bool = False,
 ) -> None:
     """Vectorise each op along its own loop; tile a contraction if its sum is ``long``."""
@@ -89,6 +95,42 @@ def vectorise_apart(
     if machine.l2:
         _tile_own(function, ops, nesting, machine, long)
         _run_rows_abreast(function, ops, nesting)
+        _sum_rows_together(function, ops, nesting, machine, given)
+
+
+def _sum_rows_together(
+    function: kernel.FuncOp,
+    ops: Sequence[Loops],
+    nesting: Nesting,
+    machine: Machine,
+    given: Arguments,
+) -> None:
+    """Sum several rows of a matrix at once where each is multiplied by the same vector.
+
+    A vector that is loaded serves all of them, and their sums hide each other's latency. From
+    memory, rows that are read one after another come faster.
+    """
+    sums = [loops for loops in ops if not all(loops.parallel)]
+    if nesting.shared != 1 or nesting.band > 1 or len(sums) != 1 or len(sums[0].parallel) != 2:
+        return
+    (found,) = sums
+    op = found.op
+    if DYNAMIC_INDEX in found.extents or found.lanes.axis != 1 or found.lanes.width == 1:
+        return
+    assert isinstance(op, linalg.GenericOp)
+    read = {k: {d for e in index for d in e.used_dims()} for k, index in enumerate(indices(op))}
+    rows = [op.inputs[k] for k in range(len(op.inputs)) if read[k] == {0, 1}]
+    if len(rows) != 1 or {1} not in [read[k] for k in range(len(op.inputs))]:
+        return
+    row = found.extents[1] * bits_of(element(rows[0])) // 8
+    bytes = found.extents[0] * row
+    if (bytes > machine.l2 and row < MIN_FAR_ROW_BYTES) or found.extents[0] < ROWS_AT_ONCE:
+        return
+    if given.distance(rows[0], bytes) >= stays(machine):
+        return
+    nesting.band = ROWS_AT_ONCE
+    found.lanes = found.lanes._replace(many=1)
+    explain_choice(function, lambda: f"{ROWS_AT_ONCE} rows at a time, multiplied by one vector")
 
 
 def _vectorise_own(loops: Loops, shared: int, machine: Machine) -> None:
