@@ -33,9 +33,7 @@ from stepwell.dialects.kernel.choices import INDEPENDENT
 from stepwell.dialects.kernel.versions import VERSIONS
 from stepwell.dialects.upstream.effects import touches_nothing
 from stepwell.lowering import nests
-from stepwell.lowering.linalg_to_loops.blocked import Blocked, is_blocked
-from stepwell.lowering.linalg_to_loops.dots import is_for_matrix_unit
-from stepwell.lowering.linalg_to_loops.matrix_unit import MatrixUnit
+from stepwell.lowering.linalg_to_loops.contraction import Contraction, is_in_steps
 from stepwell.lowering.linalg_to_loops.neighbours import vectorise_neighbours
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.panels import Panels, lays_out
@@ -44,7 +42,6 @@ from stepwell.lowering.linalg_to_loops.prefetch import PrefetchNest
 from stepwell.lowering.linalg_to_loops.software_pipeline import pipeline_rows
 from stepwell.lowering.linalg_to_loops.split_reduction import write_split
 from stepwell.lowering.linalg_to_loops.split_rows import SplitRows
-from stepwell.lowering.linalg_to_loops.strips import Strips
 from stepwell.lowering.linalg_to_loops.structured import Structured, read
 from stepwell.lowering.linalg_to_loops.sums import vectorise_sums
 from stepwell.lowering.linalg_to_loops.versions import lower_versions
@@ -160,10 +157,8 @@ def _write_run(
         SplitRows(writer, plan).write()
     elif schedule.split:
         write_split(writer, plan)
-    elif schedule.strip[0] and any(op.reduced for op in plan.ops):
-        Strips(writer, plan).write()
-    elif is_blocked(plan):
-        (MatrixUnit if is_for_matrix_unit(plan) else Blocked)(writer, plan).write()
+    elif is_in_steps(plan):
+        Contraction(writer, plan).write()
     elif schedule.prefetch:
         PrefetchNest(writer, plan).write()
     else:

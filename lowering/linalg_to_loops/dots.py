@@ -23,13 +23,11 @@ from xdsl.utils.type import get_element_type_or_self
 from stepwell.analysis.products import dot_elements
 from stepwell.core.dot_instructions import WORD
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel.dot_tiles import SIDE
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
-from stepwell.lowering.linalg_to_loops.blocks import contraction_of
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.nest import Nest
 from stepwell.lowering.linalg_to_loops.packing import Packing, bits_of
-from stepwell.lowering.linalg_to_loops.plan import Buffer, Plan, Schedule
+from stepwell.lowering.linalg_to_loops.plan import Buffer
 from stepwell.lowering.linalg_to_loops.register_transpose import transpose_block
 from stepwell.lowering.linalg_to_loops.runs import Run
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
@@ -43,12 +41,15 @@ NARROW_LANES = 4
 """Columns copied at once where they do not fill a vector."""
 
 
-def dot_body(op: Structured, schedule: Schedule, row_operand: int) -> Structured:
-    """Return a sum of products with a body of words; input ``row_operand`` is the row operand."""
+def dot_body(op: Structured, row_operand: int, biased: bool) -> Structured:
+    """Return a sum of products with a body of words; input ``row_operand`` is that of the rows.
+
+    biased : whether the bytes of rows are biased to unsigned by 128
+    """
     elements = dot_elements(op.body) if op.body is not None else None
     total = element_of(op.outputs[0].buffer)
     assert elements is not None and op.body is not None
-    if schedule.bias_to_unsigned:
+    if biased:
         elements = ("ui8", elements[1]) if row_operand == 0 else (elements[0], "ui8")
     body = Block(arg_types=[i32, i32, total])
     for new, old in zip(body.args, op.body.args, strict=True):
@@ -59,19 +60,6 @@ def dot_body(op: Structured, schedule: Schedule, row_operand: int) -> Structured
         new.location = op.op.location
         body.add_op(new)
     return replace(op, body=body)
-
-
-def is_for_matrix_unit(plan: Plan) -> bool:
-    """Whether tiles of words are a multiple of the size that the machine's matrix unit multiplies.
-
-    Only sums over one loop, in blocks of rows and columns, use the unit; others sum in registers.
-    """
-    schedule = plan.schedule
-    if not schedule.dots or schedule.bias_to_unsigned or schedule.tile[0] % SIDE:
-        return False
-    sum = contraction_of(plan)
-    columns = schedule.tile[1] * sum.width
-    return columns % SIDE == 0 and len(sum.reduced) == 1 and len(schedule.blocks) == 3
 
 
 def words(writer: Writer, count: Index, terms: int) -> Index:
@@ -353,15 +341,23 @@ def _lanes(value: SSAValue) -> int:
 
 
 def without_bias(
-    writer: Writer, offsets: SSAValue, points: Sequence[Point], column: int, state: list[SSAValue]
+    writer: Writer,
+    offsets: SSAValue,
+    points: Sequence[Point],
+    at: tuple[int, Index],
+    state: list[SSAValue],
 ) -> list[SSAValue]:
-    """Subtract from sums the part that is due to the 128 added to each byte of the rows."""
+    """Subtract from sums the part that is due to the 128 added to each byte of the rows.
+
+    at : the loop of the columns, and its index at the first of the ``offsets``
+    """
+    column, begin = at
     less: dict[object, SSAValue] = {}
     found: list[SSAValue] = []
     for point, total in zip(points, state, strict=True):
-        at = point.indices[column]
-        assert at is not None
-        if at.key not in less:
-            less[at.key] = writer.load(offsets, [at], point.width, "offset")
-        found.append(writer.binary(arith.SubiOp, total, less[at.key], total.name_hint))
+        here = point.indices[column]
+        assert here is not None
+        if here.key not in less:
+            less[here.key] = writer.load(offsets, [here - begin], point.width, "offset")
+        found.append(writer.binary(arith.SubiOp, total, less[here.key], total.name_hint))
     return found

@@ -153,21 +153,11 @@ class Packing:
                 column, k, *self.outer = (
                     point.indices[loop] or Index() for loop in (self.column, self.depth, *self.sums)
                 )
+                column = column - self.j
                 place = self._point(column, k, self.column, point.width)
                 value = found[key] = self._element(place)
                 self._store(value, k, column)
         return found
-
-    def write_few(self, batch: list[Index], k: Index, count: Index) -> None:
-        """Pack ``count`` iterations of a sum of one loop, for all of a few columns."""
-        self.batch, self.j, self.k = batch, Index(), k
-
-        def row(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            for c in map(Index.of, range(self.columns)):
-                self._store(self._element(self._point(c, k)), k, c)
-            return ()
-
-        self.nest.writer.loop((Index(), count), 1, (), row, "k")
 
     def _around(self, outer: list[Index]) -> None:
         """Open the loops of the sum before the last; pack inside them."""
@@ -190,9 +180,9 @@ class Packing:
 
     def _whole(self) -> None:
         along = lanes_at(self.source, self.column, self.width)
-        if along == self.width:
+        if self.width in (along, 1):
             self._rows()
-        elif self.width > 1 and lanes_at(self.source, self.depth, self.width) == self.width:
+        elif lanes_at(self.source, self.depth, self.width) == self.width:
             self._transposed(Index.of(self.columns))
         else:
             self._edge(Index.of(self.columns))

@@ -109,6 +109,26 @@ class PrefetchNest(Nest):
         prefetch_lines(writer, access, indices, column, 1)
 
 
+def prefetch_next_part(
+    writer: Writer,
+    op: Structured,
+    operand: int,
+    points: Sequence[Point],
+    column: int,
+    part: tuple[Index, Index],
+) -> None:
+    """Prefetch what the next part of a sum reads at the place of a tile.
+
+    part : the beginning of that part in the sum, and its distance in columns
+    """
+    since, further = part
+    indices = [index or Index() for index in points[0].indices]
+    first, last = (points[n].indices[column] or Index() for n in (0, -1))
+    indices[len(op.reductions)], indices[column] = since, first + further
+    count = ((last - first).number or 0) + points[0].width
+    prefetch_lines(writer, op.inputs[operand], indices, column, count)
+
+
 def prefetch_lines(
     writer: Writer, access: Access, indices: Sequence[Index], column: int, count: int
 ) -> None:

@@ -77,7 +77,7 @@ kernel.func @turned(%x: memref<4x32xi8>, %w: memref<16x32xi8>, %y: memref<4x16xi
 #filter = affine_map<(n, h, w, f, kh, kw, c) -> (kh, kw, c, f)>
 #places = affine_map<(n, h, w, f, kh, kw, c) -> (n, h, w, f)>
 kernel.func @window(%x: memref<2x6x8x9xi8>, %w: memref<3x2x9x16xi8>, %y: memref<2x4x4x16xi32>)
-    attributes {kernel.shared = 4, kernel.schedule = #kernel.schedule<[parallel d0, parallel d1 by 3, parallel d2 by 4, parallel d3 by 16, for d3 by 8, for d6 by 9 {pack 0 as biased_dot, pack 1 as dot}, for d1, for d2 by 2, for d4, for d5, for d6, unroll d2, vector d3 by 8]>} {
+    attributes {kernel.shared = 4, kernel.schedule = #kernel.schedule<[parallel d0, parallel d1 by 3, parallel d2 by 4, parallel d3 by 16, for d3 by 8, for d6 by 9 {pack 1 as dot}, for d1 {pack 0 as biased_dot}, for d2 by 2, for d4, for d5, for d6, unroll d2, vector d3 by 8]>} {
   %zero = arith.constant 0 : i32
   linalg.fill ins(%zero : i32) outs(%y : memref<2x4x4x16xi32>)
   linalg.generic {indexing_maps = [#image, #filter, #places],

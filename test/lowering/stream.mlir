@@ -24,7 +24,7 @@
 // ASKED:         vector.load %w[
 // LOOPS-LABEL: kernel.func @row
 // LOOPS:         scf.parallel
-// LOOPS:           memref.alloca() {{.*}} : memref<1088xf32>
+// LOOPS:           memref.alloca() {{.*}} : memref<34x32xf32>
 // LOOPS-NOT:       packed
 kernel.func @row(%x: tensor<1x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<1x2100xf32>) -> tensor<1x2100xf32> attributes {kernel.shared = 2} {
   %zero = arith.constant 0.0 : f32
@@ -42,12 +42,12 @@ kernel.func @row(%x: tensor<1x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<1x2
 // CHECK-LABEL: kernel.func @three
 // CHECK-SAME:  #kernel.schedule<[parallel d0 by 3, parallel d1 by 112 overlap, for d2 {prefetch 32}, unroll d0, unroll d1 by 16, vector d1 by 16]>
 // FAR-LABEL:   kernel.func @three
-// FAR-SAME:    #kernel.schedule<[parallel d1 by 1088, for d2 by 8 {prefetch}, for d1 by 16, for d0 by 3, for d2, unroll d0, vector d1 by 16]>
+// FAR-SAME:    #kernel.schedule<[parallel d1 by 1088, for d2 by 8 {pack 0, prefetch}, for d1 by 16, for d0 by 3, for d2, unroll d0, vector d1 by 16]>
 // ALONE-LABEL: kernel.func @three
 // ASKED-LABEL: kernel.func @three
 // ASKED:         scf.parallel
-// ASKED:           memref.alloca() {{.*}} : memref<3264xf32>
 // ASKED:           %packed = memref.alloca() {{.*}} : memref<8x3xf32>
+// ASKED:           memref.alloca() {{.*}} : memref<204x16xf32>
 // ASKED:           memref.store %{{.*}}, %packed
 kernel.func @three(%x: tensor<3x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<3x2100xf32>) -> tensor<3x2100xf32> attributes {kernel.shared = 2} {
   %zero = arith.constant 0.0 : f32

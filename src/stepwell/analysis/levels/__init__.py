@@ -7,6 +7,7 @@ from stepwell.analysis.levels.reading import (
     nesting_of,
     nestings_of,
     schedule_of,
+    sums_in_steps,
 )
 from stepwell.analysis.levels.writing import levels_of, write_nesting, write_nestings
 
@@ -20,6 +21,7 @@ __all__ = [
     "nesting_of",
     "nestings_of",
     "schedule_of",
+    "sums_in_steps",
     "write_nesting",
     "write_nestings",
 ]

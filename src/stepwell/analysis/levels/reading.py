@@ -8,6 +8,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
+from stepwell.analysis.levels.in_steps import InSteps, in_steps
 from stepwell.analysis.levels.legality import check_nesting
 from stepwell.analysis.levels.nesting import (
     NO_LANES,
@@ -69,6 +70,15 @@ def nestings_of(function: kernel.FuncOp) -> list[Nesting]:
 def lanes_of(function: kernel.FuncOp) -> dict[Operation, Lanes]:
     """Return the vectorised loop of each op that has loops."""
     return dict(zip(loop_ops(function), nesting_of(function).lanes, strict=True))
+
+
+def sums_in_steps(function: kernel.FuncOp) -> dict[Operation, InSteps]:
+    """Return the levels of each op of a kernel whose sum is taken in steps."""
+    schedule, ops = schedule_of(function), loop_ops(function)
+    if schedule is None or schedule.has_groups:
+        return {}
+    found = ((op, in_steps(schedule.of(n), loops_of(op))) for n, op in enumerate(ops))
+    return {op: levels for op, levels in found if levels is not None}
 
 
 def check_levels(function: kernel.FuncOp, schedule: Schedule) -> Nesting:

@@ -50,6 +50,11 @@ def levels_of(function: kernel.FuncOp, nesting: Nesting) -> Schedule:
     return _Writer(function, nesting).levels()
 
 
+def _operand(action: Action) -> tuple[bool, int]:
+    """Return the key by which actions are sorted: those on operands come first, by number."""
+    return action.number is None, action.number or 0
+
+
 def _of_several_steps(levels: Iterable[Level]) -> Levels:
     """Leave out levels that repeat the step of the level around them, which have no effect."""
     found: list[Level] = []
@@ -138,10 +143,24 @@ class _Writer:
             yield Level(PARALLEL if k < self.nesting.parallel else FOR, k, size[k])
         yield Level(FOR, column, self.nesting.step(column))
         depth = max(k for k, parallel in enumerate(self.loops[number]) if not parallel)
-        actions = tuple(self._packing(self.ops[number], first, column))
-        yield Level(FOR, depth, deep, actions=actions)
+        actions = self._packing(self.ops[number], first, column)
+        rows = self._rows_packed(self.ops[number], column) if self.nesting.pack_rows else ()
+        line = max((k for k in range(first, row) if size[k] > 1), default=depth)
+        packs = sorted((*actions, *(rows if line == depth else ())), key=_operand)
+        yield Level(FOR, depth, deep, actions=tuple(packs))
         for k in range(first, column):
-            yield Level(FOR, k, self.nesting.step(k) if k == row else 1)
+            level = Level(FOR, k, self.nesting.step(k) if k == row else 1)
+            yield level.doing(*rows) if k == line else level
+
+    def _rows_packed(self, op: LoopedOp, column: int) -> tuple[Action, ...]:
+        """Return the action that packs the operand of the rows."""
+        assert isinstance(op, linalg.GenericOp)
+        found = self.nesting
+        how = ("biased_dot" if found.bias_to_unsigned else "dot") if found.dots else ""
+        where = indices(op)[: len(op.inputs)]
+        dims = [set[int]().union(*(e.used_dims() for e in index)) for index in where]
+        numbers = [n for n, used in enumerate(dims) if column - 1 in used]
+        return tuple(Action("pack", number, how) for number in numbers)
 
     def _packing(self, op: LoopedOp, first: int, column: int) -> Iterator[Action]:
         """Yield the actions of a block before it computes."""
@@ -156,9 +175,6 @@ class _Writer:
                 if ready is None or ready[1] != found.step(column):
                     how = "dot" if found.dots else "first" if found.pack_first else ""
                     yield Action("pack", number, how)
-            elif found.pack_rows and column - 1 in dims[number]:
-                dots = "biased_dot" if found.bias_to_unsigned else "dot"
-                yield Action("pack", number, dots if found.dots else "")
         if found.accumulate_in_f32:
             yield Action("sum", detail="f32")
         if found.prefetch:
@@ -170,8 +186,9 @@ class _Writer:
             yield Level(PARALLEL if k < parallel else FOR, k)
         yield Level(PARALLEL if column < parallel else FOR, column, columns)
         depth = max(k for k, parallel in enumerate(self.loops[number]) if not parallel)
-        actions = (Action("prefetch"),) if self.nesting.prefetch else ()
-        yield Level(FOR, depth, deep, actions=actions)
+        rows = self._rows_packed(self.ops[number], column) if self.nesting.pack_rows else ()
+        prefetch = (Action("prefetch"),) if self.nesting.prefetch else ()
+        yield Level(FOR, depth, deep, actions=(*rows, *prefetch))
         yield Level(FOR, column, self.nesting.step(column))
         yield Level(FOR, row, self.nesting.step(row))
 

@@ -1,0 +1,214 @@
+"""The operands of a contraction in steps: packed, in panels already, or read in place.
+
+A tile reads packed operands relative to the beginning of what was packed. Additional loops, which
+are never written, stand for these beginnings: for that of the current part of the sum, for the
+number of the panel in an operand that is stored in panels, and for the first column, or row, and
+the first iteration of the sum of each packed operand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import i32
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
+
+from stepwell.analysis.products import dot_elements
+from stepwell.analysis.structured import in_panels
+from stepwell.dialects.kernel.dot_tiles import SIDE
+from stepwell.lowering.linalg_to_loops.contraction_levels import ContractionLevels, Ranges
+from stepwell.lowering.linalg_to_loops.dots import DotPacking, dot_body
+from stepwell.lowering.linalg_to_loops.f32_accumulation import accumulate_in_f32
+from stepwell.lowering.linalg_to_loops.nest import Nest
+from stepwell.lowering.linalg_to_loops.packing import Packing
+from stepwell.lowering.linalg_to_loops.structured import Access, dims_of
+from stepwell.lowering.linalg_to_loops.writer import Index
+
+
+@dataclass
+class Packed:
+    """One operand that is packed."""
+
+    packing: Packing
+    position: int
+    """The level inside of which it is packed; -1 for the beginning of a block."""
+    begin: tuple[Index, Index] = field(default=(Index(), Index()))
+    """The first column, or row, of what was packed, and the first iteration of the sum."""
+
+
+class Operands:
+    """The operands of the sum as tiles read them."""
+
+    def __init__(self, nest: Nest, of: ContractionLevels, extents: list[Index]) -> None:
+        self.nest, self.of, self.extents = nest, of, extents
+        self.row_operand, self.column_operand = of.roles()
+        self.dims = [dims_of(access.exprs) for access in of.sum.inputs]
+        self.along = of.column in self.dims[self.row_operand]
+        """Whether the operand of the rows varies with the columns too, and ends where they do."""
+        detail = self._detail(self.row_operand)
+        self.biased, self.dots = detail == "biased_dot", detail in ("dot", "biased_dot")
+        self.in_f32 = of.levels.action("sum") is not None
+        self.product = accumulate_in_f32(of.sum) if self.in_f32 else of.sum
+        if self.dots:
+            self.product = dot_body(of.sum, self.row_operand, self.biased)
+        self.columns = self._packed(self.column_operand, of.column)
+        self.rows = self._packed(self.row_operand, of.row)
+        self.panels = in_panels(of.sum.inputs[self.column_operand].exprs, of.column)
+        if self.columns is not None or (self.panels and self.panels[1] != of.tile[1]):
+            self.panels = None
+        self.in_place = self.columns is None and self.panels is None
+        """Whether the operand of the columns is read where it lies, so that tiles end with it."""
+        self.micro = self.product
+        self.offsets: SSAValue | None = None
+        """Buffer of per-column corrections for the bias of 128 that is added to rows."""
+        self.since = Index()
+        """The beginning of the current part of the sum."""
+
+    @property
+    def all_packed(self) -> list[Packed]:
+        """The packed operands, in the order in which they are packed."""
+        return [each for each in (self.columns, self.rows) if each is not None]
+
+    @property
+    def words(self) -> DotPacking | None:
+        """The packing of the operand of the columns as words."""
+        packing = self.columns and self.columns.packing
+        return packing if isinstance(packing, DotPacking) else None
+
+    @property
+    def for_matrix_unit(self) -> bool:
+        """Whether tiles of words are a multiple of the size that a matrix unit multiplies.
+
+        Only sums over one loop, in blocks of rows and columns, use the unit; others sum in
+        registers.
+        """
+        rows, columns = self.of.tile
+        levels = self.of.levels.levels[: self.of.levels.walked]
+        alone = all(x.step == 1 for x in levels if x.loop < self.of.row)
+        inside = levels[self.of.levels.splits[0] + 1 :]
+        lines = any(x.loop < self.of.row for x in inside)
+        sizes = self.dots and not self.biased and rows % SIDE == columns % SIDE == 0
+        return sizes and alone and not lines and len(self.of.sum.reduced) == 1
+
+    def _detail(self, operand: int) -> str:
+        """Return how an operand is packed: after ``as``."""
+        found = self.of.levels.action("pack", operand)
+        actions = found[1].actions if found else ()
+        return next((a.detail for a in actions if a.name == "pack" and a.number == operand), "")
+
+    def _packed(self, operand: int, loop: int) -> Packed | None:
+        """Return the packing of an operand, whose panels are as long as a step of ``loop``."""
+        found = self.of.levels.action("pack", operand)
+        if found is None:
+            return None
+        at = self._position(operand, found[0])
+        size = self.of.sizes(found[0] + 1, self.extents)[loop]
+        op, width = self.of.sum, self.of.width
+        if self.dots:
+            rows = loop == self.of.row
+            packing: Packing = DotPacking(
+                *(self.nest, op, operand, loop, op.reduced, size, rows),
+                biased=rows and self.biased,
+                by_rows=rows and self.for_matrix_unit,
+            )
+            return Packed(packing, at)
+        product, columns = self.product, size
+        if loop == self.of.row and self.columns is None:
+            product = replace(product, width=1, interleave=1)
+        elif loop == self.of.row:
+            columns = -(-size // width) * width
+        packing = Packing(self.nest, product, operand, loop, op.reduced, columns)
+        packing.even = columns == size
+        self.product = replace(self.product, body=packing.body_after_widening())
+        return Packed(packing, at)
+
+    def _position(self, operand: int, level: int) -> int:
+        """Return the outermost level, up to that which packs, that fixes the part to be packed."""
+        levels = self.of.levels
+        while level >= levels.outer and not self._fixes(operand, level):
+            level -= 1
+        return level if level >= levels.outer else -1
+
+    def _fixes(self, operand: int, n: int) -> bool:
+        """Whether an operand varies from one step of the ``n``-th level to the next."""
+        level, depth = self.of.levels.levels[n], self.of.levels.depth
+        whole = self.extents_of_sum().number
+        one = level.loop == depth and whole is not None and whole <= level.step
+        return level.loop in self.dims[operand] and not one
+
+    def extents_of_sum(self) -> Index:
+        """Return the extent of the loop that is split."""
+        return self.nest.extents[self.nest.plan.ops.index(self.of.sum)][self.of.levels.depth]
+
+    def allocate(self) -> None:
+        """Allocate the scratch of packed operands, and set how tiles read all operands."""
+        levels, inputs = self.of.levels, list(self.product.inputs)
+        loops, depth = len(self.of.sum.reductions), levels.depth
+        since, number, first, *begins = map(AffineDimExpr, range(loops, loops + 7))
+        dims: list[AffineExpr] = [AffineDimExpr(k) for k in range(loops)]
+        dims[depth] = AffineDimExpr(depth) + since
+        for n, access in enumerate(inputs):
+            exprs = tuple(e.replace_dims_and_symbols(dims, ()) for e in access.exprs)
+            inputs[n] = Access(access.buffer, exprs)
+        if self.panels is not None:
+            access = inputs[self.column_operand]
+            exprs = list(access.exprs)
+            exprs[self.panels[0]], exprs[-1] = number, AffineDimExpr(self.of.column) - first
+            inputs[self.column_operand] = Access(access.buffer, tuple(exprs))
+        extent = self.extents_of_sum().number
+        for each in self.all_packed:
+            packing = each.packing
+            found = levels.action("pack", packing.operand)
+            assert found is not None
+            deep = levels.step(depth, found[0] + 1) or extent or 1
+            packing.allocate(deep if extent is None else min(extent or 1, deep))
+            column, part, *begins = begins
+            dims[packing.column] = AffineDimExpr(packing.column) - column
+            dims[depth] = AffineDimExpr(depth) + (since - part)
+            exprs = tuple(e.replace_dims_and_symbols(dims, ()) for e in packing.access.exprs)
+            inputs[packing.operand] = packing.access = Access(packing.access.buffer, exprs)
+            dims[packing.column] = AffineDimExpr(packing.column)
+        self.micro = replace(self.product, inputs=tuple(inputs))
+        if self.biased:
+            op = memref.AllocaOp.get(i32, 64, [self.of.tile[1]])
+            self.offsets = self.nest.writer.result(op, "offsets")
+
+    def begins(self, j: Index) -> list[Index | None]:
+        """Return the indices of the additional loops for a panel that begins at column ``j``."""
+        by = self.of.tile[1]
+        number = self.nest.writer.divide(j, by, arith.DivUIOp) if self.panels else None
+        packed = [index for each in self.all_packed for index in each.begin]
+        return [self.since, number, j, *packed]
+
+    # packing
+
+    def pack(self, n: int, at: Ranges) -> None:
+        """Pack the operands whose part the ``n``-th level fixes."""
+        for each in self.all_packed:
+            if each.position != n:
+                continue
+            packing, loop, depth = each.packing, each.packing.column, self.of.levels.depth
+            each.begin = at[loop].start, at[depth].start
+            batch = [at[k].start for k in range(loop)]
+            count = at[depth].end - at[depth].start
+            write = packing.begin if self.packs_first(each) else packing.write
+            write(batch, *each.begin, count)
+            if self.offsets is not None and each is self.columns:
+                self._write_offsets(self.offsets)
+
+    def packs_first(self, packed: Packed | None) -> bool:
+        """Whether the first tile of a block packs this operand while it computes."""
+        if packed is None or packed is not self.columns or self.along:
+            return False
+        return self._detail(packed.packing.operand) == "first" and packed.packing.in_rows
+
+    def _write_offsets(self, offsets: SSAValue) -> None:
+        """Write each column's correction for the bias of 128 in each byte of the rows."""
+        words, body = self.words, self.of.sum.body
+        elements = dot_elements(body) if body is not None else None
+        assert elements is not None and words is not None
+        sums = words.biases(self.of.width, elements[self.column_operand])
+        for n, value in enumerate(sums):
+            self.nest.writer.store(value, offsets, [Index.of(n * self.of.width)])

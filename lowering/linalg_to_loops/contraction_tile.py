@@ -1,0 +1,353 @@
+"""The register tiles of a contraction in steps.
+
+A tile loads its sums, or starts them, adds one part and either stores them or, if the part is the
+last, passes the registers to the epilogue. Rows beyond the last one repeat it; columns beyond the
+last one are padding of packed panels: what they give is never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import FloatAttr, f32
+from xdsl.ir import SSAValue
+
+from stepwell.analysis.products import dot_elements
+from stepwell.dialects import kernel
+from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.contraction_levels import (
+    Range,
+    Ranges,
+    contraction_levels,
+)
+from stepwell.lowering.linalg_to_loops.contraction_operands import Operands
+from stepwell.lowering.linalg_to_loops.dots import without_bias, words
+from stepwell.lowering.linalg_to_loops.epilogue import is_long
+from stepwell.lowering.linalg_to_loops.f32_accumulation import joined
+from stepwell.lowering.linalg_to_loops.nest import Nest
+from stepwell.lowering.linalg_to_loops.partial_sums import PartialSums, row_number
+from stepwell.lowering.linalg_to_loops.plan import Plan
+from stepwell.lowering.linalg_to_loops.prefetch import PackPrefetch, prefetch_next_part, select
+from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
+
+
+class TileNest(Nest):
+    """Writes the tiles of a plan whose sum is taken in steps."""
+
+    def __init__(self, writer: Writer, plan: Plan) -> None:
+        super().__init__(writer, plan)
+        self.of = contraction_levels(plan)
+        self.sums = PartialSums(writer, self.of)
+        self.part: tuple[Index, Index] = (Index(), Index())
+        """The current part of the sum, counted from 0, in steps of the innermost loop."""
+        self.around: Ranges = {}
+        """The ranges of the current part."""
+        self.cut: int | None = None
+        """The outermost level that splits the sum in several parts."""
+        self.count = Index()
+        """The terms of the sum in that part."""
+        self.following = Index(), Index()
+        """The beginning of the next part: its index of the sum, and its distance in columns."""
+        self.copying = False
+        """Whether the innermost loop packs its operand."""
+
+    def prepare(self) -> None:
+        """Compute the extents, and how operands are read."""
+        super().prepare()
+        levels = self.of.levels
+        self.extent = self.extents[self.plan.ops.index(self.of.sum)][levels.depth]
+        steps = {n: levels.levels[n].step for n in levels.splits}
+        whole = self.extent.number
+        self.cut = next((n for n in steps if whole is None or steps[n] < whole), None)
+        self.operands = Operands(self, self.of, self.extents[0])
+        others = [op for op in self.plan.ops if op is not self.of.sum]
+        rows, columns = self.of.tile
+        self.long = is_long(others, rows * columns // self.of.width)
+        """Whether the sums of a tile wait in scratch for a loop over the epilogue."""
+        self.long = self.long or self.operands.for_matrix_unit
+        asks = levels.action("prefetch") is not None
+        packed = self.operands.columns if asks else None
+        deep = levels.levels[levels.splits[-1]].step
+        self.prefetching = PackPrefetch(packed.packing, deep) if packed is not None else None
+        self.prefetches_in_place = asks and self.operands.in_place
+
+    def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
+        """Return the range of a loop; within the sum, the current part."""
+        if op is self.operands.micro:
+            return self.part if k == self.of.levels.depth else super().bounds(self.of.sum, k)
+        return super().bounds(op, k)
+
+    def cached_loads(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
+        """Return the operands that a step of the innermost loop packs, and prefetch."""
+        if op is not self.operands.micro:
+            return {}
+        if self.prefetching is not None:
+            self.prefetching.step(points[0])
+        elif self.prefetches_in_place and points[0].width > 1:
+            operand, column = self.operands.column_operand, self.of.column
+            prefetch_next_part(self.writer, op, operand, points, column, self.following)
+        columns = self.operands.columns
+        return columns.packing.copied(points) if columns is not None and self.copying else {}
+
+    def begin_block(self, at: Ranges) -> None:
+        """Allocate the scratch of a block, and pack what all of it shares."""
+        self.operands.allocate()
+        self.operands.pack(-1, at)
+        known = self._is_whole(self.of.row) and self._is_whole(self.of.column)
+        if self.cut is not None:
+            self.sums.allocate(self.of.sizes(self.cut, self.extents[0]))
+        elif self.long or not known:
+            self.sums.allocate([self.of.tile[0], self.of.tile[1]])
+
+    def begin_part(self, at: Ranges, start: Index, count: Index) -> None:
+        """Begin a part of the sum that no further level splits."""
+        packing = self.operands.words
+        steps = count if packing is None else words(self.writer, count, packing.terms)
+        self.part, self.count, self.around = (Index(), steps), count, at
+        self.operands.since = start
+        if self.prefetches_in_place:
+            self.following = self._following(at, start)
+
+    def _following(self, at: Ranges, start: Index) -> tuple[Index, Index]:
+        """Return the beginning of the next part, and its distance in columns."""
+        levels = self.of.levels
+        after = start + levels.levels[levels.splits[-1]].step
+        columns = Index.of(at[self.of.column].size)
+        since = select(self.writer, after, self.extent, after, Index())
+        return since, select(self.writer, after, self.extent, Index(), columns)
+
+    # one tile
+
+    def tile(self, at: Ranges) -> None:
+        """Write the tile at ``at``."""
+        end = self.extents[0][self.of.column]
+        if self.operands.along and not self._is_whole(self.of.column):
+            inside = [(at[self.of.column].start + self.of.tile[1], end)]
+            self._when_all(inside, lambda: self._tile(at), lambda: self._in_pieces(at, end))
+        else:
+            self._tile(at)
+
+    def _in_pieces(self, at: Ranges, end: Index) -> None:
+        """Write a tile of a partial panel: one vector, or one column, at a time."""
+        rows, column = at[self.of.row], self.of.column
+
+        def row(i: Index, count: int, upper: Index) -> None:
+            def piece(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                self._tile({**at, self.of.row: Range(i, upper, count), column: Range(c, end, size)})
+                return ()
+
+            self.writer.sweep((at[column].start, end), falling(self.of.width), (), piece, "j")
+
+        def one(i: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            row(i, 1, i + 1)
+            return ()
+
+        if self._is_whole(self.of.row):
+            row(rows.start, rows.size, rows.end)
+            return
+        last = self.writer.minimum(rows.start + rows.size, rows.end)
+        self.writer.loop((rows.start, last), 1, (), one, "i")
+
+    def _tile(self, at: Ranges) -> None:
+        if self.operands.for_matrix_unit:
+            self._unit_tile(at)
+            return
+        points = self._tile_points(at)
+        if self.cut is None:
+            state = [self.start(self.of.sum, 0, point) for point in points]
+        else:
+            state = self.sums.load(at)
+        if self.prefetching is not None:
+            turn = self.writer.divide(self._row_number(at), self.of.tile[0], arith.DivUIOp)
+            j, k = at[self.of.column].start, self.operands.since
+            batch = [at[loop].start for loop in range(self.of.row)]
+            self.prefetching.begin(batch, j, k, self.extent, turn)
+        done = self._run_packing(at, points, state)
+        if self.operands.in_place and self.cut is not None:
+            self.sums.store(at, done)
+        else:
+            self._if_last(lambda: self._epilogue(at, done), lambda: self.sums.store(at, done))
+
+    def _unit_tile(self, at: Ranges) -> None:
+        """Write a tile of dot products whose accumulators are in scratch."""
+        rows, columns = self.operands.rows, self.operands.columns
+        elements = dot_elements(self.of.sum.body) if self.of.sum.body is not None else None
+        assert elements is not None and rows is not None and columns is not None
+        operands, value = self.operands, self.writer.value
+        if self.cut is None:
+            self.sums.fill()
+        self.writer.insert(
+            kernel.DotTileOp(
+                (self.sums.scratch, value(self.sums.place(at, 0, 0)[0])),
+                (rows.packing.scratch, value(at[self.of.row].start - rows.begin[0])),
+                columns.packing.scratch,
+                value(self.part[1]),
+                self.of.tile[0],
+                (elements[operands.row_operand], elements[operands.column_operand]),
+            )
+        )
+        self._if_last(lambda: self.finish_tile(at), lambda: None)
+
+    def _tile_points(self, at: Ranges) -> list[Point]:
+        """Return the points of a tile in the innermost loop."""
+        column, lanes = at[self.of.column], self._lanes(at)
+        sums = (None,) * len(self.of.sum.reduced)
+        begins = self.operands.begins(column.start)
+        batch = [at[k].start for k in range(self.of.row)]
+        return [
+            Point((*batch, row, column.start + c, *sums, *begins), self._axis(lanes), lanes)
+            for row in self._rows_of(at[self.of.row])
+            for c in range(0, column.size, lanes or 1)
+        ]
+
+    def _lanes(self, at: Ranges) -> int:
+        return self.of.lanes if at[self.of.column].size >= self.of.width else 0
+
+    def _axis(self, lanes: int) -> int:
+        return self.of.column if lanes else -1
+
+    def _rows_of(self, rows: Range) -> list[Index]:
+        """Return the rows of a tile; those that are read in place are clamped to the last one."""
+        found = [rows.start + r for r in range(rows.size)]
+        if self._is_whole(self.of.row) or self.operands.rows is not None:
+            return found
+        last = self.extents[0][self.of.row] + -1
+        return [found[0], *(self.writer.minimum(row, last) for row in found[1:])]
+
+    def _is_whole(self, k: int) -> bool:
+        """Whether every tile is known to be inside, along rows or columns."""
+        extent = self.extents[0][k].number
+        padded = k == self.of.column and not self.operands.in_place
+        return extent is not None and not (padded and extent % self.of.tile[1])
+
+    def _row_number(self, at: Ranges) -> Index:
+        """Return the number of a tile's first row within the current part."""
+        sizes = self.of.sizes(self.of.levels.splits[-1], self.extents[0])
+        return row_number(at, self.around, sizes[:-1])
+
+    def _run_packing(
+        self, at: Ranges, points: list[Point], state: list[SSAValue]
+    ) -> list[SSAValue]:
+        """Run the innermost loop; in the first tile of a block it may pack the operand."""
+        rows, extent = self.of.tile[0], self.extents[0][self.of.row].number
+        block = self.of.sizes(self.of.levels.splits[-1], self.extents[0])[self.of.row]
+        whole = extent is None or not 0 < extent % block < rows
+        first = self.operands.packs_first(self.operands.columns)
+        if not first or (at[self.of.row].size < rows and whole):
+            return self._run(points, state)
+
+        def packing() -> Sequence[SSAValue]:
+            self.copying = True
+            done = self._run(points, state)
+            self.copying = False
+            return done
+
+        begins = self.writer.compare("eq", self._row_number(at), Index())
+        return self.writer.either(begins, packing, lambda: self._run(points, state))
+
+    def _run(self, points: list[Point], state: list[SSAValue]) -> list[SSAValue]:
+        """Run the innermost loop from ``state``; sums of f32 begin at zero and are added to it."""
+        operands = self.operands
+        if operands.offsets is not None:
+            begin = operands.columns.begin[0] if operands.columns is not None else Index()
+            at = self.of.column, begin
+            state = without_bias(self.writer, operands.offsets, points, at, state)
+        if not operands.in_f32:
+            return self.run(operands.micro, points, state)
+        zero = self.writer.splat(FloatAttr(0.0, f32), points[0].width)
+        return joined(self.writer, state, self.run(operands.micro, points, [zero] * len(state)))
+
+    # epilogues
+
+    def _if_last(self, then: Callable[[], None], no: Callable[[], None]) -> None:
+        """Write ``then`` for the last part of the sum, ``no`` for the others."""
+        if self.cut is None:
+            then()
+            return
+        end = self.operands.since + self.count
+        self.writer.branch(self.writer.compare("sge", end, self.extent), then, no)
+
+    def _epilogue(self, at: Ranges, done: list[SSAValue]) -> None:
+        """Write the epilogue, on registers where the tile is inside."""
+        rows, columns, lanes = at[self.of.row], at[self.of.column], self._lanes(at)
+        batch = [at[k].start for k in range(self.of.row)]
+
+        def inside() -> None:
+            points = [
+                Point((*batch, rows.start + r, columns.start + c), self._axis(lanes), lanes)
+                for r in range(rows.size)
+                for c in range(0, columns.size, lanes or 1)
+            ]
+            self._finish([replace(p, slot=n) for n, p in enumerate(points)], done)
+
+        def edge() -> None:
+            self.sums.store(at, done)
+            self.finish_tile(at)
+
+        pairs: list[tuple[Index, Index]] = []
+        if not self._is_whole(self.of.row):
+            pairs.append((rows.start + rows.size, rows.end))
+        if not self.operands.along and not self._is_whole(self.of.column):
+            pairs.append((columns.start + columns.size, self.extents[0][self.of.column]))
+        pairs = [(a, b) for a, b in pairs if ((b - a).number or 0) < 0 or (b - a).number is None]
+        if self.long:
+            edge()
+        else:
+            self._when_all(pairs, inside, edge)
+
+    def finish_tile(self, at: Ranges) -> None:
+        """Write the epilogue of a tile vector by vector from the sums in scratch."""
+        rows, columns, width = at[self.of.row], at[self.of.column], self.of.width
+        last, end = rows.start + rows.size, columns.start + columns.size
+        if not self._is_whole(self.of.row):
+            last = self.writer.minimum(last, rows.end)
+        if not self._is_whole(self.of.column) and not self.operands.in_place:
+            end = self.writer.minimum(end, self.extents[0][self.of.column])
+        batch = [at[k].start for k in range(self.of.row)]
+
+        def row(r: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            def column(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                lanes = self.of.lanes if size >= width else 0
+                place = self.sums.place(at, r - rows.start, c - columns.start)
+                value = self.writer.load(self.sums.scratch, place, lanes, "sum")
+                self._finish([Point((*batch, r, c), self._axis(lanes), lanes)], [value])
+                return ()
+
+            exact = self._is_whole(self.of.column) and columns.size % width == 0
+            sizes = [width] if exact else falling(width)
+            return self.writer.sweep((columns.start, end), sizes, (), column, "j")
+
+        self.writer.loop((rows.start, last), 1, (), row, "i")
+
+    def _finish(self, points: list[Point], totals: Sequence[SSAValue]) -> None:
+        """Write every op at ``points``, with ``totals`` as the results of the contraction."""
+        self.memory.open(points)
+        outer = self.writer.location
+        for op in self.plan.ops:
+            if op is self.of.sum:
+                self.writer.location = op.op.location
+                self.finish(op, points, totals)
+            else:
+                self.write_op(op, points)
+        self.writer.location = outer
+
+    def _when_all(
+        self, pairs: list[tuple[Index, Index]], then: Callable[[], None], no: Callable[[], None]
+    ) -> None:
+        """Write ``then`` for where the first of each pair is at most the second, else ``no``."""
+        if not pairs:
+            then()
+            return
+        tests = [self.writer.compare("sle", *pair) for pair in pairs]
+        condition = tests[0]
+        for other in tests[1:]:
+            condition = self.writer.binary(arith.AndIOp, condition, other)
+        self.writer.branch(condition, then, no)
+
+
+def falling(width: int) -> list[int]:
+    """Return the steps along a loop whose vectors are of ``width``: a vector, one iteration."""
+    return [width, 1] if width > 1 else [1]
