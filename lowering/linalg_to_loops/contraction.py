@@ -22,9 +22,13 @@ from xdsl.ir import SSAValue
 from stepwell.dialects.kernel.levels import PARALLEL, Level
 from stepwell.lowering.linalg_to_loops.contraction_levels import Range, Ranges
 from stepwell.lowering.linalg_to_loops.contraction_tile import TileNest, falling
-from stepwell.lowering.linalg_to_loops.even_blocks import even_rows
 from stepwell.lowering.linalg_to_loops.plan import Plan
-from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
+from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
+
+MIN_BLOCKS = 8
+"""Blocks that keep a few threads busy (as `block_sizes` counts them)."""
+MIN_BLOCK_TILES = 8
+"""Row tiles below which a block does not repay packing."""
 
 
 def is_in_steps(plan: Plan) -> bool:
@@ -47,8 +51,35 @@ class Contraction(TileNest):
 
     def _even(self, blocks: Sequence[int], counts: list[Index]) -> None:
         if self.of.row < len(blocks) and self.of.levels.step(self.of.row, self.of.levels.outer) > 1:
-            rows = self.of.tile[0]
-            self.evened = even_rows(self, self.of.row, rows, blocks, counts, self._product)
+            self.evened = self._even_rows(blocks[self.of.row], counts)
+
+    def _even_rows(self, block: int, counts: list[Index]) -> Index | None:
+        """Return the length of blocks of rows whose number is known at launch only.
+
+        The number of row blocks is the smallest that keeps the threads busy together with the
+        blocks of other loops, whose numbers ``counts`` has.
+        """
+        k, tile = self.of.row, self.of.tile[0]
+        writer, extent = self.writer, self.extents[0][k]
+        _, high = self.plan.schedule.lengths.get(k, (0, 0))
+        if extent.number is not None or 0 < high <= block:
+            return None
+        others = Index.of(1)
+        for n, count in enumerate(counts):
+            others = self._product(others, count) if n != k else others
+        fewest = counts[k]
+        wanted = writer.divide(
+            Index.of(MIN_BLOCKS - 1) + others, _number(writer, others), arith.DivUIOp
+        )
+        most = writer.divide(
+            extent + (MIN_BLOCK_TILES * tile - 1), MIN_BLOCK_TILES * tile, arith.DivUIOp
+        )
+        runs = writer.maximum(writer.maximum(fewest, writer.minimum(wanted, most)), Index.of(1))
+        each = writer.divide(extent + runs + -1, _number(writer, runs), arith.DivUIOp)
+        each = writer.divide(each + (tile - 1), tile, arith.DivUIOp) * tile
+        each = writer.maximum(each, Index.of(tile))
+        counts[k] = writer.divide(extent + each + -1, _number(writer, each), arith.DivUIOp)
+        return each
 
     def _range(self, k: int, at: Index, block: int) -> tuple[Index, Index]:
         lower, extent = at * block, self.extents[0][k]
@@ -170,3 +201,7 @@ class Contraction(TileNest):
         if n == self.of.levels.splits[-1]:
             self.begin_part(at, start, count)
         self._inside(n, {**at, self.of.levels.depth: Range(start, start + count, size)})
+
+
+def _number(writer: Writer, index: Index) -> int | SSAValue:
+    return index.number or writer.value(index)

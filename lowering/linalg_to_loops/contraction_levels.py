@@ -58,6 +58,10 @@ class ContractionLevels:
         """The lanes of a vector, 0 without vectors."""
         return self.width if self.width > 1 else 0
 
+    def lanes_in(self, at: Ranges) -> int:
+        """Return the lanes of the vectors of a tile, 0 where it is narrower than a vector."""
+        return self.lanes if at[self.column].size >= self.width else 0
+
     def step(self, k: int) -> int:
         """Return the iterations of a loop that a tile has."""
         return {self.row: self.tile[0], self.column: self.tile[1]}.get(k, 1)

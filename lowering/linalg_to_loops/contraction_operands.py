@@ -45,8 +45,6 @@ class Operands:
         self.nest, self.of, self.extents = nest, of, extents
         self.row_operand, self.column_operand = of.roles()
         self.dims = [dims_of(access.exprs) for access in of.sum.inputs]
-        self.along = of.column in self.dims[self.row_operand]
-        """Whether the operand of the rows varies with the columns too, and ends where they do."""
         detail = self._detail(self.row_operand)
         self.biased, self.dots = detail == "biased_dot", detail in ("dot", "biased_dot")
         self.in_f32 = of.levels.action("sum") is not None
@@ -58,8 +56,10 @@ class Operands:
         self.panels = in_panels(of.sum.inputs[self.column_operand].exprs, of.column)
         if self.columns is not None or (self.panels and self.panels[1] != of.tile[1]):
             self.panels = None
-        self.in_place = self.columns is None and self.panels is None
-        """Whether the operand of the columns is read where it lies, so that tiles end with it."""
+        along = of.column in self.dims[self.row_operand]
+        self.in_place = along or (self.columns is None and self.panels is None)
+        """Whether an operand that varies with the columns is read where it lies: tiles end with it.
+        """
         self.micro = self.product
         self.offsets: SSAValue | None = None
         """Buffer of per-column corrections for the bias of 128 that is added to rows."""
@@ -200,7 +200,7 @@ class Operands:
 
     def packs_first(self, packed: Packed | None) -> bool:
         """Whether the first tile of a block packs this operand while it computes."""
-        if packed is None or packed is not self.columns or self.along:
+        if packed is None or packed is not self.columns:
             return False
         return self._detail(packed.packing.operand) == "first" and packed.packing.in_rows
 

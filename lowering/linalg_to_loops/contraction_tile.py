@@ -8,7 +8,7 @@ last one are padding of packed panels: what they give is never stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from itertools import product
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, f32
@@ -123,39 +123,12 @@ class TileNest(Nest):
 
     def tile(self, at: Ranges) -> None:
         """Write the tile at ``at``."""
-        end = self.extents[0][self.of.column]
-        if self.operands.along and not self._is_whole(self.of.column):
-            inside = [(at[self.of.column].start + self.of.tile[1], end)]
-            self._when_all(inside, lambda: self._tile(at), lambda: self._in_pieces(at, end))
-        else:
-            self._tile(at)
-
-    def _in_pieces(self, at: Ranges, end: Index) -> None:
-        """Write a tile of a partial panel: one vector, or one column, at a time."""
-        rows, column = at[self.of.row], self.of.column
-
-        def row(i: Index, count: int, upper: Index) -> None:
-            def piece(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                self._tile({**at, self.of.row: Range(i, upper, count), column: Range(c, end, size)})
-                return ()
-
-            self.writer.sweep((at[column].start, end), falling(self.of.width), (), piece, "j")
-
-        def one(i: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            row(i, 1, i + 1)
-            return ()
-
-        if self._is_whole(self.of.row):
-            row(rows.start, rows.size, rows.end)
-            return
-        last = self.writer.minimum(rows.start + rows.size, rows.end)
-        self.writer.loop((rows.start, last), 1, (), one, "i")
-
-    def _tile(self, at: Ranges) -> None:
         if self.operands.for_matrix_unit:
             self._unit_tile(at)
             return
-        points = self._tile_points(at)
+        sums = (None,) * len(self.of.sum.reduced)
+        begins = self.operands.begins(at[self.of.column].start)
+        points = self._grid(at, self._rows_of(at[self.of.row]), (*sums, *begins))
         if self.cut is None:
             state = [self.start(self.of.sum, 0, point) for point in points]
         else:
@@ -191,23 +164,17 @@ class TileNest(Nest):
         )
         self._if_last(lambda: self.finish_tile(at), lambda: None)
 
-    def _tile_points(self, at: Ranges) -> list[Point]:
-        """Return the points of a tile in the innermost loop."""
-        column, lanes = at[self.of.column], self._lanes(at)
-        sums = (None,) * len(self.of.sum.reduced)
-        begins = self.operands.begins(column.start)
+    def _grid(
+        self, at: Ranges, rows: Sequence[Index], further: Sequence[Index | None] = ()
+    ) -> list[Point]:
+        """Return the vectors of a tile in these rows, row by row; ``further`` are more indices."""
+        column, lanes = at[self.of.column], self.of.lanes_in(at)
         batch = [at[k].start for k in range(self.of.row)]
+        axis = self.of.column if lanes else -1
         return [
-            Point((*batch, row, column.start + c, *sums, *begins), self._axis(lanes), lanes)
-            for row in self._rows_of(at[self.of.row])
-            for c in range(0, column.size, lanes or 1)
+            Point((*batch, row, column.start + c, *further), axis, lanes, slot)
+            for slot, (row, c) in enumerate(product(rows, range(0, column.size, lanes or 1)))
         ]
-
-    def _lanes(self, at: Ranges) -> int:
-        return self.of.lanes if at[self.of.column].size >= self.of.width else 0
-
-    def _axis(self, lanes: int) -> int:
-        return self.of.column if lanes else -1
 
     def _rows_of(self, rows: Range) -> list[Index]:
         """Return the rows of a tile; those that are read in place are clamped to the last one."""
@@ -272,31 +239,28 @@ class TileNest(Nest):
 
     def _epilogue(self, at: Ranges, done: list[SSAValue]) -> None:
         """Write the epilogue, on registers where the tile is inside."""
-        rows, columns, lanes = at[self.of.row], at[self.of.column], self._lanes(at)
-        batch = [at[k].start for k in range(self.of.row)]
+        rows, columns = at[self.of.row], at[self.of.column]
+        pairs: list[tuple[Index, Index]] = []
+        if not self._is_whole(self.of.row):
+            pairs.append((rows.start + rows.size, rows.end))
+        if not self._is_whole(self.of.column):
+            pairs.append((columns.start + columns.size, self.extents[0][self.of.column]))
+        tests = [] if self.long else [self.writer.compare("sle", *pair) for pair in pairs]
 
         def inside() -> None:
-            points = [
-                Point((*batch, rows.start + r, columns.start + c), self._axis(lanes), lanes)
-                for r in range(rows.size)
-                for c in range(0, columns.size, lanes or 1)
-            ]
-            self._finish([replace(p, slot=n) for n, p in enumerate(points)], done)
+            self._finish(self._grid(at, [rows.start + r for r in range(rows.size)]), done)
 
         def edge() -> None:
             self.sums.store(at, done)
             self.finish_tile(at)
 
-        pairs: list[tuple[Index, Index]] = []
-        if not self._is_whole(self.of.row):
-            pairs.append((rows.start + rows.size, rows.end))
-        if not self.operands.along and not self._is_whole(self.of.column):
-            pairs.append((columns.start + columns.size, self.extents[0][self.of.column]))
-        pairs = [(a, b) for a, b in pairs if ((b - a).number or 0) < 0 or (b - a).number is None]
-        if self.long:
-            edge()
-        else:
-            self._when_all(pairs, inside, edge)
+        if self.long or not tests:
+            (edge if self.long else inside)()
+            return
+        condition = tests[0]
+        for other in tests[1:]:
+            condition = self.writer.binary(arith.AndIOp, condition, other)
+        self.writer.branch(condition, inside, edge)
 
     def finish_tile(self, at: Ranges) -> None:
         """Write the epilogue of a tile vector by vector from the sums in scratch."""
@@ -306,14 +270,14 @@ class TileNest(Nest):
             last = self.writer.minimum(last, rows.end)
         if not self._is_whole(self.of.column) and not self.operands.in_place:
             end = self.writer.minimum(end, self.extents[0][self.of.column])
-        batch = [at[k].start for k in range(self.of.row)]
 
         def row(r: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             def column(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                lanes = self.of.lanes if size >= width else 0
+                here = {**at, self.of.column: Range(c, end, size)}
                 place = self.sums.place(at, r - rows.start, c - columns.start)
+                lanes = self.of.lanes_in(here)
                 value = self.writer.load(self.sums.scratch, place, lanes, "sum")
-                self._finish([Point((*batch, r, c), self._axis(lanes), lanes)], [value])
+                self._finish(self._grid(here, [r]), [value])
                 return ()
 
             exact = self._is_whole(self.of.column) and columns.size % width == 0
@@ -333,19 +297,6 @@ class TileNest(Nest):
             else:
                 self.write_op(op, points)
         self.writer.location = outer
-
-    def _when_all(
-        self, pairs: list[tuple[Index, Index]], then: Callable[[], None], no: Callable[[], None]
-    ) -> None:
-        """Write ``then`` for where the first of each pair is at most the second, else ``no``."""
-        if not pairs:
-            then()
-            return
-        tests = [self.writer.compare("sle", *pair) for pair in pairs]
-        condition = tests[0]
-        for other in tests[1:]:
-            condition = self.writer.binary(arith.AndIOp, condition, other)
-        self.writer.branch(condition, then, no)
 
 
 def falling(width: int) -> list[int]:

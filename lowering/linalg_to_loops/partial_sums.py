@@ -69,7 +69,7 @@ class PartialSums:
 
     def _places(self, at: Ranges) -> tuple[list[list[Index]], int]:
         rows, columns = at[self.of.row].size, at[self.of.column].size
-        lanes = self.of.lanes if columns >= self.of.width else 0
+        lanes = self.of.lanes_in(at)
         steps = range(0, columns, lanes or 1)
         return [self.place(at, r, c) for r in range(rows) for c in steps], lanes
 
