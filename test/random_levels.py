@@ -168,7 +168,7 @@ def near(function: kernel.FuncOp, choose: Choose[Any]) -> Schedule:
     for _ in range(choose([0, 1, 2, 3, 4])):
         nesting = _changed(function, nesting, choose)
     schedule = levels_of(function, nesting)
-    for _ in range(choose([0, 0, 1, 2])):
+    for _ in range(choose([0, 0, 1, 2, 3])):
         schedule = _edited(schedule, choose)
     return schedule
 
@@ -233,11 +233,13 @@ def _edited(schedule: Schedule, choose: Choose[Any]) -> Schedule:
     levels = list(lists[number])
     at = choose(list(range(len(levels) + 1)))
     level = Level(choose(list(KINDS)), choose([0, 1, 2, 3]), choose(SIZES))
-    way = choose(["step", "drop", "add", "action", "kind", "tail"])
+    way = choose(["step", "drop", "add", "action", "kind", "tail", "move"])
     if at == len(levels) or way == "add":
         levels.insert(at, level)
     elif way == "drop":
         levels.pop(at)
+    elif way == "move":
+        levels.insert(choose(list(range(len(levels)))), levels.pop(at))
     elif way == "step":
         levels[at] = replace(levels[at], step=level.step)
     elif way == "kind":

@@ -33,7 +33,7 @@ MIN_BLOCK_TILES = 8
 
 def is_in_steps(plan: Plan) -> bool:
     """Whether the sum of these ops is taken in steps."""
-    return any(op.reduced and op.op in plan.schedule.in_steps for op in plan.ops)
+    return any(op.reduced and op.op in plan.schedule.sums for op in plan.ops)
 
 
 class Contraction(TileNest):

@@ -94,9 +94,7 @@ def contraction_levels(plan: Plan) -> ContractionLevels:
     if any(a.buffer in written for a in found.inputs):
         fail(found.op, "a sum in steps needs operands that the kernel does not write")
     rows, vectors = plan.schedule.tile
-    levels = ContractionLevels(
-        found, plan.schedule.in_steps[found.op], (rows, vectors * found.width)
-    )
+    levels = ContractionLevels(found, plan.schedule.sums[found.op], (rows, vectors * found.width))
     return replace(levels, levels=_with_tiles(levels))
 
 

@@ -120,7 +120,8 @@ class Operands:
         elif loop == self.of.row:
             columns = -(-size // width) * width
         packing = Packing(self.nest, product, operand, loop, op.reduced, columns)
-        packing.even = columns == size
+        steps = [x.step for x in self.of.levels.levels[: found[0] + 1] if x.loop == loop]
+        packing.even = columns == size and not any(step % columns for step in steps)
         self.product = replace(self.product, body=packing.body_after_widening())
         return Packed(packing, at)
 

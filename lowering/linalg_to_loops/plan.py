@@ -56,7 +56,7 @@ class Schedule(Nesting):
     """The destinations that are written with nontemporal stores."""
     lengths: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
     """The least and the greatest extent of shared loops whose extent is known at launch only."""
-    in_steps: dict[Operation, InSteps] = field(default_factory=dict[Operation, InSteps])
+    sums: dict[Operation, InSteps] = field(default_factory=dict[Operation, InSteps])
     """The levels of each op whose sum is taken in steps."""
 
 
@@ -92,7 +92,7 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
         except VerifyException as error:
             fail(function, str(error), "`stepwell explain` shows the levels of any kernel")
     schedule = Schedule(**vars(nesting))
-    schedule.in_steps = sums_in_steps(function)
+    schedule.sums = sums_in_steps(function)
     if isinstance(past := function.attributes.get("kernel.nontemporal"), DenseArrayBase):
         numbers: Sequence[Any] = past.get_values()
         schedule.nontemporal = frozenset(function.body.block.args[n] for n in numbers)
@@ -105,7 +105,7 @@ def make_plan(ops: Sequence[Structured], schedule: Schedule, foreign: set[SSAVal
     """Plan one run of ops; ``foreign`` are buffers that other code touches too."""
     kept, padding = take_padding(ops)
     plan = Plan(_fold_fills(kept), schedule, padding=padding)
-    if schedule.in_steps:  # their loops count from the beginning of a block
+    if schedule.sums:  # their loops count from the beginning of a block
         for op in plan.ops:
             op.within = {}
     for op in plan.ops:

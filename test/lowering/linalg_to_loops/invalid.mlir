@@ -97,7 +97,7 @@ kernel.func @k(%c: f32, %y: tensor<8xf32>) {
 
 // -----
 
-// expected-error@+1 {{a block of 3 by 8 is not}}
+// expected-error@+1 {{'for d0 by 3' is not made of whole tiles of 2}}
 kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 3, for d1 by 8, for d2 by 4 {pack 1}, for d0 by 2, for d2, unroll d0, unroll d1 by 4, vector d1 by 4]>} {
   linalg.fill ins(%c : f32) outs(%y : memref<8x8xf32>)
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]}
@@ -142,10 +142,10 @@ kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8
 // -----
 
 // expected-error@+1 {{524288 bytes of scratch are needed, more than 262144}}
-kernel.func @k(%c: f32, %x: memref<8x8xf32>, %w: memref<8x8xf32>, %y: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 8, for d2 by 16384 {pack 1}, for d0 by 2, for d2, unroll d0, unroll d1 by 4, vector d1 by 4]>} {
+kernel.func @k(%c: f32, %x: memref<8x16384xf32>, %w: memref<16384x8xf32>, %y: memref<8x8xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 4, for d1 by 8, for d2 by 16384 {pack 1}, for d0 by 2, for d2, unroll d0, unroll d1 by 4, vector d1 by 4]>} {
   linalg.fill ins(%c : f32) outs(%y : memref<8x8xf32>)
   linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : memref<8x8xf32>, memref<8x8xf32>) outs(%y : memref<8x8xf32>) {
+      ins(%x, %w : memref<8x16384xf32>, memref<16384x8xf32>) outs(%y : memref<8x8xf32>) {
   ^bb0(%a: f32, %b: f32, %acc: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %acc, %p : f32

@@ -75,4 +75,6 @@ def in_steps(levels: Levels, loops: Sequence[bool]) -> InSteps | None:
     ([1], 1, 3)
     """
     found = InSteps(levels, tuple(loops))
+    if any(level.loop >= len(loops) for level in levels):
+        return None
     return found if found.splits and not any(level.parts for level in levels) else None

@@ -12,9 +12,11 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from stepwell.analysis.levels.in_steps import InSteps, in_steps
 from stepwell.analysis.levels.nesting import LoopedOp, Nesting, is_free
 from stepwell.analysis.products import byte_products, dot_elements, exact_count
 from stepwell.analysis.structured import CASTS, element, extents, in_panels, indices
+from stepwell.dialects.kernel.levels import PARALLEL, PEEL, Levels
 from stepwell.dialects.kernel.sharing import is_border
 
 MAX_SCRATCH_BYTES = 1 << 18
@@ -28,11 +30,20 @@ def refuse(message: str) -> NoReturn:
     raise VerifyException(message)
 
 
-def check_nesting(ops: Sequence[LoopedOp], loops: Sequence[list[bool]], nesting: Nesting) -> None:
-    """Check that a kernel with these ops may have this nesting."""
+def check_nesting(
+    ops: Sequence[LoopedOp],
+    loops: Sequence[list[bool]],
+    nesting: Nesting,
+    in_order: Sequence[Levels],
+) -> None:
+    """Check that a kernel with these ops may have this nesting.
+
+    in_order : the levels of each op
+    """
     if not ops:
         return
-    _check_steps(nesting)
+    if not nesting.in_steps:
+        _check_steps(nesting)
     inputs = [value.owner for op in ops if isinstance(op, linalg.GenericOp) for value in op.inputs]
     if nesting.whole_reads and any(isinstance(o, Operation) and is_border(o) for o in inputs):
         refuse("an image within a border is read by single elements or vectors alone")
@@ -42,18 +53,18 @@ def check_nesting(ops: Sequence[LoopedOp], loops: Sequence[list[bool]], nesting:
     if nesting.split:
         return _check_parts(ops, loops, nesting)
     _check_vectors(nesting)
-    sums = [n for n, each in enumerate(loops) if not all(each)]
-    if sums and (nesting.blocks or nesting.strip[0]):
-        _Steps(ops, loops, nesting).check()
+    for number, levels in enumerate(in_order):
+        if (found := in_steps(levels, loops[number])) is not None:
+            _Steps(ops, loops, nesting, number, found).check()
 
 
 def _check_steps(nesting: Nesting) -> None:
-    """Check that parallel iterations take whole inner steps, except in strips."""
-    for loop, step in enumerate(() if nesting.strip[0] else nesting.steps):
+    """Check that parallel iterations take whole inner steps."""
+    for loop, step in enumerate(nesting.steps):
         inner = nesting.step(loop)
-        if step % inner or (not nesting.blocks and loop != nesting.axis and 1 < inner < step):
+        if step % inner or (loop != nesting.axis and 1 < inner < step):
             said = f"a thread takes {step} iterations of d{loop}, inside of which {inner} stand"
-            many = "a multiple of them" if loop == nesting.axis or nesting.blocks else "as many"
+            many = "a multiple of them" if loop == nesting.axis else "as many"
             refuse(f"{said} side by side: take {many}")
 
 
@@ -105,73 +116,126 @@ def _bytes(kind: Attribute) -> int:
 
 @dataclass
 class _Steps:
-    """Checks a kernel whose sum is taken in parts: blocks, or strips."""
+    """Checks the levels of a kernel whose sum is taken in steps."""
 
     ops: Sequence[LoopedOp]
     loops: Sequence[list[bool]]
     nesting: Nesting
+    number: int
+    """Of the op that sums."""
+    levels: InSteps
 
     def check(self) -> None:
-        shared = self.nesting.shared
+        shared, number = self.nesting.shared, self.number
         inner = [n for n, each in enumerate(self.loops) if len(each) > shared]
-        number = inner[0] if inner else 0
-        if len(inner) != 1 or any(self.loops[number][shared:]):
+        if inner != [number] or any(self.loops[number][shared:]):
             refuse(
                 "a sum is taken in steps only where one op has loops besides the shared ones, a "
                 "sum over them all"
             )
         op = self.ops[number]
         assert isinstance(op, linalg.GenericOp)
-        self.op, self.column = op, shared - 1
+        self.op, self.column, self.row = op, shared - 1, shared - 2
         if self.nesting.tile == (1, 1) or self.nesting.axis != self.column:
             refuse(
                 "a sum in steps needs several results side by side, and vectors along the last "
                 "shared loop"
             )
+        self.tile = {self.row: self.nesting.tile[0], self.column: self.nesting.step(self.column)}
+        self.sizes = extents(op)
         self._check_op()
-        if self.nesting.blocks:
-            self._check_block()
-        else:
-            self._check_strip()
+        self._check_order()
+        self._check_tiles()
+        for operand in (self.by_rows, self.by_columns):
+            self._check_packed(operand)
+        self._check_actions()
+        self._check_sums()
 
     def _check_op(self) -> None:
-        op = self.op
-        known = is_free(op, self.loops[list(self.ops).index(op)])
+        op, body = self.op, self.op.body.block
+        known = is_free(op, self.loops[self.number])
         start = op.outputs[0].owner
         started = isinstance(start, linalg.FillOp) or not op.results
         if len(op.outputs) != 1 or not known or not started:
             refuse("a sum in steps has one output, which a linalg.fill starts")
         if any(isinstance(value.owner, linalg.GenericOp | linalg.FillOp) for value in op.inputs):
             refuse("a sum in steps needs operands that the kernel does not write")
-        self.dims = [
-            {d for expr in index for d in expr.used_dims()}
-            for index in indices(op)[: len(op.inputs)]
-        ]
-
-    @property
-    def _used(self) -> list[int]:
-        arguments = self.op.body.block.args[: len(self.op.inputs)]
-        return [k for k, arg in enumerate(arguments) if arg.first_use is not None]
-
-    def _roles(self, first: int) -> tuple[int, int]:
-        """Return the input that varies with the rows, and the one that is packed."""
-        rows = set(range(first, self.column))
-        by_rows = [k for k in self._used if self.column - 1 in self.dims[k]]
-        packed = [k for k in self._used if self.column in self.dims[k] and not rows & self.dims[k]]
-        if len(self._used) != 2 or len(by_rows) != 1 or len(packed) != 1:
+        where = indices(op)[: len(op.inputs)]
+        self.dims = [{d for expr in index for d in expr.used_dims()} for index in where]
+        used = [k for k in range(len(where)) if body.args[k].first_use is not None]
+        by_rows = [k for k in used if self.row in self.dims[k]]
+        others = [k for k in used if self.column in self.dims[k] and k not in by_rows]
+        if len(used) != 2 or len(by_rows) != 1 or len(others) != 1:
             refuse(
-                "a block needs two operands: one varies with the last shared loop but not with "
-                "those before it that are cut, the other with the last of these"
+                "a sum in steps needs two operands: one varies with the last but one shared loop, "
+                "the other with the last"
             )
-        return by_rows[0], packed[0]
+        self.by_rows, self.by_columns = by_rows[0], others[0]
+        found = in_panels(where[self.by_columns], self.column)
+        self.panels = found is not None and found[1] == self.tile[self.column]
 
-    def _check_strip(self) -> None:
-        op, shared = self.op, self.nesting.shared
-        high = extents(op)[shared - 2]
-        self._roles(shared - 2)
-        if high == DYNAMIC_INDEX or len(self.loops[list(self.ops).index(op)]) != shared + 1:
-            refuse("a strip needs rows of known number and a sum of one loop")
-        self._check_scratch(high * self.nesting.strip[0] * _bytes(element(op.outputs[0])))
+    def _check_order(self) -> None:
+        """Check that threads and the sum within a tile take loops in order."""
+        levels, steps = self.levels.levels, self.levels
+        first = [level.loop for level in levels if level.kind == PARALLEL]
+        missing = [k for k in range(max(first, default=0)) if k not in first]
+        if first != sorted(set(first)) or any(self.sizes[k] == DYNAMIC_INDEX for k in missing):
+            refuse("threads take loops in order, and leave out only those of known length")
+        inside = [
+            level for level in levels[steps.walked :] if not self.loops[self.number][level.loop]
+        ]
+        split = levels[steps.splits[-1]].step == 1
+        wanted = [
+            k for k in range(self.column + 1, len(self.sizes)) if k != steps.depth or not split
+        ]
+        if [level.loop for level in inside] != wanted or len({each.kind for each in inside}) > 1:
+            refuse("the loops of a sum run in order within a tile, all of them written out or none")
+
+    def _check_tiles(self) -> None:
+        """Check that every step has whole tiles."""
+        levels = self.levels.levels[: self.levels.walked]
+        for level in levels:
+            if level.tail != PEEL:
+                refuse(f"'{level}': sums in steps have tails of their own")
+            unit = self.tile.get(level.loop, 1)
+            packed = self.panels or self.levels.action("pack", self.by_columns) is not None
+            ragged = level.loop == self.column and not packed
+            if level.loop <= self.column and level.step % unit and not ragged:
+                refuse(f"'{level}' is not made of whole tiles of {unit}")
+        for k in range(self.column + 1):
+            if self.levels.step(k, self.levels.walked) != (unit := self.tile.get(k, 1)):
+                refuse(f"the levels around a tile end in steps of {unit} of d{k}")
+
+    def _check_packed(self, operand: int) -> None:
+        """Check the part of an operand that is packed, its element type and its size."""
+        found = self.levels.action("pack", operand)
+        if found is None:
+            return
+        n, _ = found
+        loop = self.row if operand == self.by_rows else self.column
+        kind = _widened(self.op.body.block.args[operand])
+        if not isinstance(kind, AnyFloat) and not (
+            isinstance(kind, IntegerType) and kind.bitwidth >= 8
+        ):
+            refuse(f"elements of type {kind} are not packed")
+        fixed = [k for k in self.dims[operand] if k <= self.column and k != loop]
+        if any(self.levels.step(k, n + 1) != 1 for k in fixed):
+            refuse(f"'pack {operand}' needs levels around it that fix the operand's other loops")
+        deep = self._inside(self.levels.depth, n)
+        before = [self.sizes[k] for k in range(self.column + 1, self.levels.depth)]
+        if not deep or DYNAMIC_INDEX in before:
+            refuse("an operand is packed only where the sum's first loops are of known length")
+        width = self.nesting.lanes[0].width
+        unit = {self.column: self.tile[self.column]}.get(loop, 1 if self.dots else width)
+        columns = -(-self._inside(loop, n) // unit) * unit
+        if not columns:
+            refuse(f"'pack {operand}' needs a level around it that splits d{loop}")
+        self._check_scratch(prod(before) * self._packed_bytes(operand, deep) * columns)
+
+    def _inside(self, k: int, n: int) -> int:
+        """Return the iterations of a loop inside of the ``n``-th level; 0 if not known."""
+        step, size = self.levels.step(k, n + 1), self.sizes[k]
+        return step or max(size, 0) if size < 0 or not step else min(step, size)
 
     def _check_scratch(self, bytes: int) -> None:
         if bytes > MAX_SCRATCH_BYTES:
@@ -180,86 +244,91 @@ class _Steps:
                 "a time"
             )
 
-    def _check_block(self) -> None:
-        nesting, op = self.nesting, self.op
-        *sizes, deep = nesting.blocks
-        first, lanes = nesting.shared - len(sizes), nesting.lanes[0]
-        columns = nesting.tile[1] * lanes.width
-        if sizes[-2] % nesting.tile[0] or sizes[-1] % columns:
-            refuse(
-                f"a block of {sizes[-2]} by {sizes[-1]} is not made of whole tiles of "
-                f"{nesting.tile[0]} by {columns}"
-            )
-        by_rows, packed = self._roles(first)
-        sizes_of = extents(op)
-        *before, last = range(nesting.shared, len(sizes_of))
-        along = self.column in self.dims[by_rows]
-        whole = 0 <= sizes_of[last] <= deep
-        if along and not whole:
-            refuse("where both operands vary with the columns, a step of the sum must be its whole")
-        if any(sizes_of[k] == DYNAMIC_INDEX for k in before):
-            refuse("an operand is packed only where the sum's first loops are of known length")
-        self._check_kinds(by_rows, packed, deep, along, first, bool(before))
-        outer = prod(sizes_of[k] for k in before)
-        waiting = nesting.tile[0] if whole else prod(sizes[:-1])
-        self._check_scratch(waiting * _bytes(element(op.outputs[0])) * columns)
-        if in_panels(indices(op)[packed], self.column) is None:  # else it is packed already
-            self._check_scratch(outer * self._packed_bytes(packed, deep) * columns)
-        if nesting.pack_rows:
-            width = lanes.width
-            rows = sizes[-2] if nesting.dots else -(-sizes[-2] // width) * width
-            self._check_scratch(outer * self._packed_bytes(by_rows, deep) * rows)
+    @property
+    def details(self) -> dict[int, str]:
+        """How operands are packed, after ``as``."""
+        found = [action for level in self.levels.levels for action in level.actions]
+        return {each.number or 0: each.detail for each in found if each.name == "pack"}
+
+    @property
+    def dots(self) -> bool:
+        """Whether operands are packed as words."""
+        return any(detail in ("dot", "biased_dot") for detail in self.details.values())
+
+    def _check_sums(self) -> None:
+        """Check the scratch of partial sums."""
+        steps, levels, whole = self.levels, self.levels.levels, self.sizes[self.levels.depth]
+        several = (n for n in steps.splits if not 0 <= whole <= levels[n].step)
+        if (cut := next(several, None)) is None:
+            return
+        sizes = [self._inside(k, cut - 1) for k in range(self.column + 1)]
+        if not all(sizes):
+            refuse("partial sums need rows and columns of known number, or levels that split them")
+        columns = -(-sizes[-1] // self.tile[self.column]) * self.tile[self.column]
+        self._check_scratch(prod(sizes[:-1]) * columns * _bytes(element(self.op.outputs[0])))
 
     def _packed_bytes(self, operand: int, deep: int) -> int:
         """Return the bytes of a packed column, for words without the padding between rows."""
         kind = element(self.op.inputs[operand])
-        if self.nesting.dots:
+        if self.dots:
             return -(-deep * 8 * _bytes(kind) // WORD_BITS) * (WORD_BITS // 8)
         if self.nesting.accumulate_in_f32:
             return 4 * deep
         return _bytes(_widened(self.op.body.block.args[operand])) * deep
 
-    def _check_kinds(
-        self, by_rows: int, packed: int, deep: int, along: bool, first: int, several: bool
-    ) -> None:
-        """Check the element types and the way they are packed."""
-        nesting, body = self.nesting, self.op.body.block
-        for operand in (packed, *((by_rows,) if nesting.pack_rows else ())):
-            kind = _widened(body.args[operand])
-            if not isinstance(kind, AnyFloat) and not (
-                isinstance(kind, IntegerType) and kind.bitwidth >= 8
-            ):
-                refuse(f"elements of type {kind} are not packed")
-        rows = first != self.column - 1 or several
-        if nesting.pack_rows and ((rows and not nesting.dots) or along):
-            refuse(
-                "rows are packed only where blocks cut the last two shared loops, the sum has one "
-                "loop and the operand varies with the rows alone"
-            )
-        if nesting.accumulate_in_f32:
-            signs = byte_products(body)
-            if signs is None:
-                refuse("only products of bytes are summed as f32")
-            if deep > (most := exact_count(signs)):
-                refuse(f"'sum as f32' is exact for at most {most} products, not {deep}")
-        if nesting.dots:
-            self._check_dots(by_rows)
+    def _check_actions(self) -> None:
+        """Check the actions of levels, and where they are."""
+        last, walked = self.levels.splits[-1], self.levels.walked
+        found = [(n, level, a) for n, level in enumerate(self.levels.levels) for a in level.actions]
+        if len({(a.name, a.number) for _, _, a in found}) < len(found):
+            refuse("an action is given twice")
+        for n, level, action in found:
+            known = action.number in (self.by_rows, self.by_columns)
+            elsewhere = action.name in ("prefetch", "sum") and n != last
+            if elsewhere or (action.name == "pack" and (not known or n >= walked)):
+                refuse(f"'{action}' is not for '{level}'")
+        packed = self.levels.action("pack", self.by_columns)
+        near = packed is not None and packed[0] == last
+        if self.levels.action("prefetch") and (self.panels or (packed and not near)):
+            refuse("'prefetch' is for operands that are read in place, or packed by the same level")
+        if self.details.get(self.by_rows) == "first":
+            refuse("only the operand of the columns is packed as first")
+        one = self._inside(self.column, last) <= self.tile[self.column]
+        if self.details.get(self.by_columns) == "first" and not (near and one):
+            refuse("'as first' is for one panel of columns, packed where the sum is split")
+        if self.nesting.accumulate_in_f32:
+            self._check_f32(self.levels.levels[last].step)
+        if self.dots:
+            self._check_dots()
 
-    def _check_dots(self, by_rows: int) -> None:
+    def _check_f32(self, deep: int) -> None:
+        """Check that products may be summed as f32 in parts of ``deep``."""
+        signs = byte_products(self.op.body.block)
+        if signs is None:
+            refuse("only products of bytes are summed as f32")
+        if deep > (most := exact_count(signs)):
+            refuse(f"'sum as f32' is exact for at most {most} products, not {deep}")
+
+    def _check_dots(self) -> None:
         """Check that the packed words are operands of dot products."""
-        nesting, total = self.nesting, element(self.op.outputs[0])
+        total, details = element(self.op.outputs[0]), self.details
         elements = dot_elements(self.op.body.block)
         if elements is None or (total == i32) != (elements[0] in ("i8", "ui8")):
             refuse("only products of bytes summed in i32, and of halves in f32, are packed as dot")
-        if (
-            not nesting.pack_rows
-            or nesting.accumulate_in_f32
-            or nesting.pack_first
-            or nesting.prefetch
-        ):
+        dots = [details.get(k, "") for k in (self.by_rows, self.by_columns)]
+        plain = not (self.nesting.accumulate_in_f32 or self.levels.action("prefetch"))
+        if dots[0] not in ("dot", "biased_dot") or dots[1] != "dot" or not plain:
             refuse("both operands are packed as dot, without 'sum as f32' and 'prefetch'")
-        if nesting.bias_to_unsigned and elements[by_rows] != "i8":
-            refuse("only signed bytes are packed as biased_dot")
+        last = self.levels.splits[-1]
+        found = [self.levels.action("pack", k) for k in (self.by_rows, self.by_columns)]
+        if any(each is None or each[0] < last for each in found):
+            refuse("operands are packed as dot inside of the levels that split the sum")
+        if dots[0] == "biased_dot":
+            if elements[self.by_rows] != "i8":
+                refuse("only signed bytes are packed as biased_dot")
+            assert found[1] is not None
+            if self._inside(self.column, found[1][0]) > self.tile[self.column]:
+                refuse("'biased_dot' is for one panel of columns")
 
 
 def _widened(value: SSAValue) -> Attribute:

@@ -18,7 +18,7 @@ from stepwell.analysis.structured import (
     yielded,
 )
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel.levels import PEEL
+from stepwell.dialects.kernel.levels import PEEL, Level
 from stepwell.dialects.kernel.sharing import is_border
 
 LoopedOp = linalg.GenericOp | linalg.FillOp
@@ -67,6 +67,9 @@ class Nesting:
     """The cache block: iterations of the last shared loops (rows, columns last), then depth."""
     strip: tuple[int, int] = (0, 0)
     """The strip: its columns, and the rows of the column operand that are read at a time."""
+    order: tuple[Level, ...] = ()
+    """The levels around a tile of a sum in steps that are neither those of a block nor of a strip.
+    """
     pack_rows: bool = False
     """Whether blocks pack the operand that varies with the rows too."""
     accumulate_in_f32: bool = False
@@ -90,7 +93,12 @@ class Nesting:
     @property
     def whole_reads(self) -> bool:
         """Whether operands are packed or read in runs instead of by the body's accesses."""
-        return bool(self.blocks or self.strip[0] or self.split)
+        return self.in_steps or bool(self.split)
+
+    @property
+    def in_steps(self) -> bool:
+        """Whether a sum is taken in steps, its partial sums in scratch."""
+        return bool(self.blocks or self.strip[0] or self.order)
 
     @property
     def axis(self) -> int:

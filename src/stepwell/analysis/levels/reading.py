@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
@@ -40,6 +41,8 @@ from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.kernel.versions import VERSIONS, versions_in
 
 OUTER = (PARALLEL, FOR)
+OF_THREADS = ("grain", "pipeline")
+"""Actions of the last parallel level, which `Nesting` keeps as numbers."""
 
 
 def schedule_of(function: kernel.FuncOp) -> Schedule | None:
@@ -89,7 +92,7 @@ def check_levels(function: kernel.FuncOp, schedule: Schedule) -> Nesting:
     reader = _Reader(function, schedule)
     reader.check_loops()
     nesting = reader.nesting()
-    check_nesting(reader.ops, reader.loops, nesting)
+    check_nesting(reader.ops, reader.loops, nesting, reader.all)
     check_tails(function, nesting)
     if (spelled := levels_of(function, nesting)) != schedule:
         raise VerifyException(f"no loops can be made so; the nearest are {spelled}")
@@ -100,7 +103,7 @@ class _Reader:
     """Reads the levels of one kernel."""
 
     def __init__(self, function: kernel.FuncOp, schedule: Schedule) -> None:
-        self.schedule, self.ops = schedule, loop_ops(function)
+        self.function, self.schedule, self.ops = function, schedule, loop_ops(function)
         self.shared = choices.number(function, "kernel.shared")
         self.loops = [loops_of(op) for op in self.ops]
         self.all = [schedule.of(number) for number in range(len(self.ops))]
@@ -133,6 +136,28 @@ class _Reader:
 
     def nesting(self) -> Nesting:
         """Return the nesting that the levels describe."""
+        found = self._nesting()
+        levels = self._in_steps()
+        if levels is not None and levels_of(self.function, found) != self.schedule:
+            found.blocks, found.strip, found.order = (), (0, 0), self._order(levels)
+            self._read_tile(found)
+        return found
+
+    def _in_steps(self) -> InSteps | None:
+        """Return the levels of the first op whose sum is taken in steps."""
+        found = (in_steps(self.all[number], self.loops[number]) for number in self.sums)
+        return next((levels for levels in found if levels is not None), None)
+
+    def _order(self, levels: InSteps) -> Levels:
+        """Return the levels around a tile without the actions of threads, if all ops share them."""
+        if levels.walked > len(self.levels):
+            return ()
+        return tuple(
+            replace(each, actions=tuple(a for a in each.actions if a.name not in OF_THREADS))
+            for each in self.levels[: levels.walked]
+        )
+
+    def _nesting(self) -> Nesting:
         found = Nesting(self.shared)
         if not self.ops:
             self._read_threads(found)
@@ -153,14 +178,19 @@ class _Reader:
             for level in self.levels
             if level.tail != PEEL and level.loop < self.shared and level.loop != found.axis
         }
+        self._read_tile(found)
+        return found
+
+    def _read_tile(self, found: Nesting) -> None:
+        """Read the register tile."""
         rows, columns = self._last(self.shared - 2), self._last(self.shared - 1)
-        if found.blocks or found.strip[0]:
+        if found.in_steps:
             found.lanes = tuple(Lanes(self.shared - 1) if x == NO_LANES else x for x in found.lanes)
         if 0 <= found.lanes[0].axis == self.shared - 2:
             rows = 1  # a step of that loop is a vector
         if found.lanes[0].axis == self.shared - 1:
             columns = max(columns // found.lanes[0].width, 1)
-            alone = rows == 1 and not (found.blocks or found.strip[0] or found.prefetch)
+            alone = rows == 1 and not (found.in_steps or found.prefetch)
             tile = (1, 1) if alone else (rows, columns)
         elif rows == 1 and columns > 1:
             found.band, tile = columns, (1, 1)
@@ -171,7 +201,6 @@ class _Reader:
             found.lanes = tuple(
                 x._replace(many=1) if x.axis < self.shared else x for x in found.lanes
             )
-        return found
 
     def _read_threads(self, found: Nesting) -> None:
         """Read the parallel loops and the iterations of each that a parallel iteration takes."""

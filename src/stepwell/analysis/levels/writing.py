@@ -82,6 +82,8 @@ class _Writer:
             return self._of_tasks()
         if found.split:
             return self._in_parts()
+        if found.order:
+            return self._together(found.order)
         if sums and found.blocks:
             return self._together(self._blocked(sums[0], *found.blocks))
         if sums and found.strip[0]:
@@ -199,8 +201,7 @@ class _Writer:
         axis, width, many, tail = found.lanes[number]
         own = range(self.shared, len(loops))
         ordered = [k for k in own if loops[k]] + [k for k in own if not loops[k]]
-        plain = not (found.blocks or found.strip[0])
-        ask = found.prefetch and plain and not all(loops) and found.axis >= 0
+        ask = found.prefetch and not found.in_steps and not all(loops) and found.axis >= 0
         for k in ordered:
             written_out = found.unroll and not loops[k] and k != axis
             step = width * many if k == axis else 1

@@ -31,14 +31,14 @@ ELEMENT_BYTES = 4
 def variants(old: Nesting, machine: Machine) -> list[list[Nesting]]:
     """Return, for each choice of the schedule, the variants that differ in it alone."""
     found: list[list[Nesting]] = []
-    tiled = old.tile != (1, 1)
+    tiled = old.tile != (1, 1) and not old.order
     if tiled and not old.strip[0] and not _transposes(old):
         found.append(_tiles(old, machine))
     if old.band > 1:
         found.append([replace(old, band=n) for n in BANDS if n != old.band])
     if old.blocks:
         found += _blocks(old)
-    if not tiled and old.band == 1 and any(lanes.axis >= 0 for lanes in old.lanes):
+    if not (tiled or old.order) and old.band == 1 and any(lanes.axis >= 0 for lanes in old.lanes):
         found += [_interleaves(old), _widths(old)]
     if old.parallel and not old.blocks:
         found.append(_grains(old))
