@@ -310,9 +310,7 @@ def _of_few_rows(
     rows, vectors = tile_of_few(high, 0, width, machine)
     lines = STRIP_ROW_BYTES if high <= 2 else STRIP_ROW_BYTES // 2
     vectors = min(vectors, max(lines * 8 // bits_of(element(operand)) // width, 1))
-    return Contraction(
-        width, (rows, vectors), strip=strip, pack_rows=high > 1, prefetch=far
-    )
+    return Contraction(width, (rows, vectors), strip=strip, pack_rows=high > 1, prefetch=far)
 
 
 def _is_along(found: Loops, packed: int, shared: int) -> bool:
