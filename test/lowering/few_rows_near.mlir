@@ -19,7 +19,7 @@ kernel.func @near(%x: tensor<3x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<3x
 }
 
 // CHECK-LABEL: kernel.func @far
-// CHECK-SAME:  [parallel d1 by 1088, for d2 by 8 {prefetch}, for d1 by 16, for d0 by 3, for d2, unroll d0, vector d1 by 16]
+// CHECK-SAME:  [parallel d1 by 1088, for d2 by 8 {pack 0, prefetch}, for d1 by 16, for d0 by 3, for d2, unroll d0, vector d1 by 16]
 kernel.func @far(%x: tensor<3x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<3x2100xf32>) -> tensor<3x2100xf32> attributes {kernel.shared = 2} {
   %zero = arith.constant 0.0 : f32
   %s = linalg.fill ins(%zero : f32) outs(%y : tensor<3x2100xf32>) -> tensor<3x2100xf32>
