@@ -19,7 +19,7 @@ from stepwell.testing.machines import kernels_for
 RANDOM = np.random.default_rng(17)
 PARALLEL = (
     "outline-kernels,split-groups,collapse-loops,schedule,pack-operands,compute-once,"
-    "bufferize,run-together{threads=3},plan-memory"
+    'bufferize,run-together{machine="threads=3"},plan-memory'
 )
 
 

@@ -84,7 +84,7 @@ class RunTogether(Pass):
         times = _Times(machine)
         for function in op.ops:
             if isinstance(function, func.FuncOp) and function.body.blocks:
-                bands_in_parallel(function.body.block, self.threads)
+                bands_in_parallel(function.body.block, machine.threads)
                 for block in _blocks(function.body.block):
                     for units in _runs(block, kernels):
                         _group(units, times)

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func
+from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation
@@ -36,6 +36,7 @@ from stepwell.transforms.structured.bands.gain import gain, passes_enough, worth
 
 ROWS = (1, 2, 4, 7, 8, 12, 14, 16, 24, 28, 36, 48, 56, 72, 96, 144, 192)
 """The rows of a band that are tried."""
+_CONTROL = (scf.ForOp, scf.WhileOp, scf.IfOp)
 MIN_GAIN = 2e-6
 """The least seconds that bands must save."""
 
@@ -44,8 +45,7 @@ MIN_GAIN = 2e-6
 class FuseBands(Pass):
     """Run chains of ops band by band where that is expected to be faster.
 
-    l2 : bytes of each core's L2 cache; 0 for no bands
-    described : all properties of the machine, NAME=VALUE with commas
+    machine : the machine as NAME=VALUE with commas, or its name before them; without l2, no bands
     rows : the rows of each band; 0 to choose them, and chains, by the cost model
 
     Before:  ops that pass tensors on
@@ -59,20 +59,23 @@ class FuseBands(Pass):
     one_block = True
     expects_work = False
 
-    l2: int = 1 << 20
-    described: str = ""
+    machine: str = ""
     rows: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Fuse the chains of each function."""
-        machine = Machine().override(self.described) if self.described else Machine()
+        machine = Machine().override(self.machine, self.name)
         for function in op.ops:
-            if isinstance(function, func.FuncOp) and function.body.blocks and self.l2:
+            if isinstance(function, func.FuncOp) and function.body.blocks and machine.l2:
                 self._block(function.body.block, machine)
 
     def _block(self, block: Block, machine: Machine) -> None:
         done: set[Operation] = set()
         ops = list(block.ops)
+        for op in ops:
+            if isinstance(op, _CONTROL) and SCHEDULE not in op.attributes:
+                for inner in (block for region in op.regions for block in region.blocks):
+                    self._block(inner, machine)
         ends = set(ops) if self.rows else worth_a_look(ops, machine)
         for op in reversed(ops):
             if op in done or not isinstance(op, linalg.GenericOp):

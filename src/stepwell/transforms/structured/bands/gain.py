@@ -16,7 +16,7 @@ from stepwell.dialects.types import dtype
 from stepwell.transforms.structured.bands.chain import Chain, Step
 from stepwell.transforms.structured.bands.tiles import Tile, size_of
 
-GUESS = 64
+GUESS = 1024
 """The assumed size of an axis that is known at run time only."""
 ROWS_OF_BLOCK = 192
 """The rows that share one reading of the weights where a product runs alone."""
