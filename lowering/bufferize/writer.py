@@ -291,9 +291,17 @@ class HostWriter:
             return False
         (target, steps), (source, path) = row.target, other.source
         may_alias = self.analysis.interference.may_alias
-        if not {target, *may_alias(target)} & {source, *may_alias(source)}:
+        sources = {source, *may_alias(source), *self._ends(other)}
+        if not {target, *may_alias(target)} & sources:
             return False
         return target is not source or not disjoint(self.sizes, part(steps), part(path))
+
+    def _ends(self, row: Row) -> list[Storage]:
+        """Return the buffers outside of a loop that the source of a copy after it may be."""
+        loop = self.analysis.loops.get(self.source)
+        if loop is None or row.source[0] not in loop.carried:
+            return []
+        return [self.places.root(end)[0] for end in loop.ends[loop.carried.index(row.source[0])]]
 
     def copy_from(self, buffer: SSAValue, value: SSAValue, into: SSAValue, why: str) -> None:
         """Copy ``value`` from ``buffer`` to ``into``, with a remark."""
