@@ -19,7 +19,8 @@ GROUP, LANE = "group", "lane"
 KINDS: Final = (PARALLEL, GROUP, LANE, FOR, UNROLL, VECTOR)
 OUTERMOST: Final = (PARALLEL, GROUP)
 PEEL, OVERLAP, EVEN, REPEAT, BORDER = "peel", "overlap", "even", "repeat", "border"
-TAILS: Final = (PEEL, OVERLAP, EVEN, REPEAT, BORDER)
+MASK = "mask"
+TAILS: Final = (PEEL, OVERLAP, EVEN, REPEAT, BORDER, MASK)
 """How a loop ends whose extent is no multiple of its step; the first is not printed."""
 MOST_STEP = 1 << 31
 """Maximum iterations of one step: no array that a kernel splits has more."""

@@ -18,6 +18,7 @@ from stepwell.lowering.emit.x86 import (
     doubled,
     extreme,
     extreme_of_constant,
+    first_lanes,
     instruction,
     integer_extreme,
     shuffled,
@@ -297,6 +298,10 @@ class CSpelling(Spelling):
         count = "__builtin_ctzll" if what == "trailing" else "__builtin_clzll"
         less = f" - {64 - kind.bits}" if what == "leading" and kind.bits < 64 else ""
         return [f"return x == 0 ? {kind.bits} : {count}({unsigned}){less};"]
+
+    def first_lanes(self, kind: Kind) -> list[str]:
+        """Use AVX-512."""
+        return first_lanes(kind)
 
     def masked_load(self, kind: Kind, mask: Kind, pointer: str) -> str:
         """Load lane by lane."""

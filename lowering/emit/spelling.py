@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from stepwell.core.dtypes import round_to_bf16
-from stepwell.lowering.emit.kinds import Kind
+from stepwell.lowering.emit.kinds import INDEX, Kind
 from stepwell.lowering.emit.names import FAULT
 
 
@@ -274,6 +274,50 @@ class Spelling(ABC):
     @abstractmethod
     def masked_store(self, kind: Kind, mask: Kind, pointer: str) -> str:
         """Return a function of address, mask and vector."""
+
+    def load_first(self, kind: Kind, pointer: str) -> str:
+        """Return a function of address, number of first lanes, and the values of the others."""
+        rows = [f"for (int k = 0; k < {kind.lanes} && k < n; k++) y[k] = p[k];", "return y;"]
+        parameters = [(pointer, "p"), (INDEX, "n"), (kind, "y")]
+        quick = self.first_lanes(kind)
+        return self.helper(
+            f"sw_load_first_{kind}", kind, parameters, [*quick, *rows, *["#endif"][: len(quick)]]
+        )
+
+    def store_first(self, kind: Kind, pointer: str) -> str:
+        """Return a function of address, number of first lanes, and vector.
+
+        It stores halves, quarters and so on: loads wait long for a masked store that they overlap.
+        """
+        rows = [
+            f"if (n >= {kind.lanes}) {{",
+            f"  {self.store(kind, 'p', 'x', '')}",
+            "  return;",
+            "}",
+        ]
+        x, lanes, now = "x", kind.lanes // 2, kind
+        while lanes:
+            half = Kind(kind.element, lanes if lanes > 1 else 0)
+            low, high = (f"{part}{lanes}" for part in ("a", "b"))
+            rows += [f"const {self.type(half)} {low} = {self._part(now, x, lanes, 0)};"]
+            rows += [f"const {self.type(half)} {high} = {self._part(now, x, lanes, lanes)};"]
+            stored = self.store(half, "p", low, "") if lanes > 1 else f"p[0] = {low};"
+            rows += [f"{self.type(half)} x{lanes} = {low};", f"if (n & {lanes}) {{"]
+            rows += [f"  {stored}", f"  p += {lanes};", f"  x{lanes} = {high};", "}"]
+            x, now, lanes = f"x{lanes}", half, lanes // 2
+        parameters = [(pointer, "p"), (INDEX, "n"), (kind, "x")]
+        return self.helper(f"sw_store_first_{kind}", None, parameters, rows)
+
+    def _part(self, kind: Kind, x: str, lanes: int, first: int) -> str:
+        """Return some lanes of a vector, or one."""
+        if lanes == 1:
+            return self.lane(kind, x, str(first))
+        return self.shuffle(Kind(kind.element, lanes), x, x, kind, range(first, first + lanes))
+
+    def first_lanes(self, kind: Kind) -> list[str]:
+        """Return lines that load the first lanes at once, under ``#if``."""
+        del kind
+        return []
 
     @abstractmethod
     def high_half(self, signed: bool) -> str:

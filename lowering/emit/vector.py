@@ -152,7 +152,13 @@ def _bitcast(w: Writer, op: vector.BitcastOp) -> None:
 
 @emit(vector.CreateMaskOp)
 def _create_mask(w: Writer, op: vector.CreateMaskOp) -> None:
-    """Set the first n lanes; n may be any number."""
+    """Set the first n lanes; n may be any number. Loads and stores of these need no mask."""
+    alone = (
+        isinstance(u.operation, vector.MaskedLoadOp | vector.MaskedStoreOp)
+        for u in op.mask_vector.uses
+    )
+    if w.guards is None and all(alone):
+        return
     kind, s = w.kind(op.mask_vector), w.spelling
     lanes = kind.lanes
     numbers = kind.of("i32")
@@ -165,10 +171,19 @@ def _create_mask(w: Writer, op: vector.CreateMaskOp) -> None:
     w.define(op.mask_vector, f"{name}({w[n]})")
 
 
+def _first(mask: SSAValue) -> SSAValue | None:
+    """Return how many lanes a mask enables, where these are the first ones."""
+    return mask.owner.mask_dim_sizes[0] if isinstance(mask.owner, vector.CreateMaskOp) else None
+
+
 @emit(vector.MaskedLoadOp)
 def _masked_load(w: Writer, op: vector.MaskedLoadOp) -> None:
     """Access only the enabled lanes."""
     kind, mask, s = w.kind(op.pass_thru), w.kind(op.mask), w.spelling
+    if (first := _first(op.mask)) is not None and not kind.is_mask and w.guards is None:
+        name = s.load_first(kind, f"{w.buffer(op.base).space}const {s.memory(kind.element)} *")
+        w.define(op.result, f"{name}({_address(w, op)}, {w[first]}, {w[op.pass_thru]})", kind)
+        return
     if kind.is_mask:
         fail(op, "a masked load of truth values is not supported", help="load them as i8")
     check_masked(w, op, op.base, op.indices, op.mask)
@@ -181,6 +196,10 @@ def _masked_load(w: Writer, op: vector.MaskedLoadOp) -> None:
 @emit(vector.MaskedStoreOp)
 def _masked_store(w: Writer, op: vector.MaskedStoreOp) -> None:
     kind, mask, s = w.kind(op.value_to_store), w.kind(op.mask), w.spelling
+    if (first := _first(op.mask)) is not None and not kind.is_mask and w.guards is None:
+        name = s.store_first(kind, f"{w.buffer(op.base).space}{s.memory(kind.element)} *")
+        w.line(f"{name}({_address(w, op)}, {w[first]}, {w[op.value_to_store]});")
+        return
     x, kind = _bytes(w, op.value_to_store)
     check_masked(w, op, op.base, op.indices, op.mask)
     buffer = w.buffer(op.base)

@@ -88,6 +88,27 @@ def shuffled(kind: Kind) -> list[str]:
     return [f"#elif defined(__AVX512F__) && SW_HAS({builtin})", f"return {builtin}(x, y);"]
 
 
+_MASKED = {8: "qi", 16: "hi", 32: "si", 64: "di"}
+"""Letters of the masked loads of integers, by bits."""
+
+
+def first_lanes(kind: Kind) -> list[str]:
+    """Load the first ``n`` lanes of a vector by AVX-512; n may be any number."""
+    size, letters = kind.bits * kind.lanes, _MASKED.get(kind.bits)
+    if size not in (128, 256, 512) or letters is None:
+        return []
+    whole, name = {8: "char", 16: "short", 32: "int", 64: "long long"}[kind.bits], f"dqu{letters}"
+    if kind.element in ("f32", "f64"):
+        whole, name = ("float", "ups") if kind.bits == 32 else ("double", "upd")
+    vector = f"{whole} __attribute__((vector_size({size // 8})))"
+    needs = ["AVX512F"] + ["AVX512BW"] * (kind.bits < 32) + ["AVX512VL"] * (size < 512)
+    builtin = f"__builtin_ia32_load{name}{size}_mask"
+    mask = f"(n <= 0 ? 0 : n >= {kind.lanes} ? -1 : (1ll << n) - 1)"
+    condition = " && ".join(f"defined(__{each}__)" for each in needs)
+    call = f"{builtin}((const {whole} *)p, ({vector})y, {mask})"
+    return [f"#if {condition} && SW_HAS({builtin})", f"return (__typeof__(y)){call};", "#else"]
+
+
 _STREAMING = {64: ("__AVX512F__", "512"), 32: ("__AVX__", "256"), 16: ("__SSE__", "")}
 """By vector size in bytes: the condition for non-temporal stores, and their suffix."""
 

@@ -11,12 +11,17 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from stepwell.analysis.structured import in_panels
+from stepwell.dialects.kernel.levels import MASK
 from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.first_lanes import load_first, store_first
 from stepwell.lowering.linalg_to_loops.plan import Buffer, Plan
 from stepwell.lowering.linalg_to_loops.strides import STRIDES, load_strided
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, coefficient
 from stepwell.lowering.linalg_to_loops.virtual_padding import PaddedReader
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
+
+WIDEST = 64
+"""Lanes of a vector under a mask, at most: bytes in 512 bits."""
 
 
 @dataclass
@@ -71,6 +76,8 @@ class Memory:
 
     def _make_scratch(self, value: SSAValue, buffer: Buffer) -> SSAValue:
         extents = [self.dim(value, d) for d in buffer.scratch_dims]
+        if self._ends_masked() and extents and extents[-1].number is None:
+            extents[-1] = extents[-1] + (WIDEST - 1)  # room for all lanes of the last vector
         if self.slots > 1:
             extents = [Index.of(self.slots), *extents]
         if self.lanes:
@@ -79,6 +86,10 @@ class Memory:
         dynamic = [self.writer.value(e) for e in extents if e.number is None]
         op = memref.AllocaOp.get(element_of(value), 64, shape, dynamic)
         return self.writer.result(op, value.name_hint)
+
+    def _ends_masked(self) -> bool:
+        """Whether vectors of some op end under a mask."""
+        return any(op.tail == MASK for op in self.plan.ops)
 
     def read(
         self, access: Access, point: Point, cache: dict[object, SSAValue], hint: str | None = None
@@ -97,8 +108,15 @@ class Memory:
         key = self.key(access, point)
         if (value := cache.get(key)) is None:
             hint = hint or buffer.name_hint
-            value = cache[key] = self.writer.load(buffer, at, width, hint)
+            value = cache[key] = self._load(buffer, at, width, point, hint)
         return value
+
+    def _load(
+        self, buffer: SSAValue, at: Sequence[Index], width: int, point: Point, hint: str | None
+    ) -> SSAValue:
+        if width and point.first is not None and buffer not in self.scratch.values():
+            return load_first(self.writer, buffer, at, width, point.first, hint)
+        return self.writer.load(buffer, at, width, hint)
 
     def exceeds_row(self, accesses: Sequence[Access], points: Sequence[Point]) -> bool:
         """Whether a vector at ``points`` may extend past its row into virtual padding."""
@@ -161,6 +179,8 @@ class Memory:
         target, at, width = self._place(access, point)
         if width > 0:
             lanes = self.writer.broadcast(value, width)
+            if point.first is not None and access.buffer not in self.scratch:
+                return store_first(self.writer, lanes, target, at, point.first)
             self.writer.store(lanes, target, at, buffer.nontemporal)
         elif width == 0:
             self.writer.store(value, target, at)

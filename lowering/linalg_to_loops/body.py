@@ -38,6 +38,8 @@ class Point:
     """Which of the points of the shared loops this one belongs to."""
     carried: int = 0
     """The position of its accumulators among the loop-carried values."""
+    first: SSAValue | None = None
+    """How many lanes are enabled, from the first; None for all."""
 
     def bind(self, k: int, index: Index, width: int = 0) -> Point:
         """Return this point with the index of iterator ``k`` bound."""
@@ -51,7 +53,7 @@ class Point:
         at = self.indices[self.axis]
         assert at is not None
         indices = (*self.indices[: self.axis], at + lane, *self.indices[self.axis + 1 :])
-        return replace(self, indices=indices, axis=-1, width=0)
+        return replace(self, indices=indices, axis=-1, width=0, first=None)
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from xdsl.dialects import arith, memref
@@ -18,11 +18,12 @@ from stepwell.analysis.levels.tails import (
     tile_sizes,
     whole_tiles,
 )
-from stepwell.dialects.kernel.levels import BORDER, EVEN, OVERLAP, REPEAT
+from stepwell.dialects.kernel.levels import BORDER, EVEN, MASK, OVERLAP, REPEAT
 from stepwell.dialects.types import fuse_locations
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.epilogue import at_row, vectors_of_row
 from stepwell.lowering.linalg_to_loops.grain import grain_at_launch
+from stepwell.lowering.linalg_to_loops.masked import cover_masked
 from stepwell.lowering.linalg_to_loops.op_loops import OpLoops, cover_all, spread, steps
 from stepwell.lowering.linalg_to_loops.overlap import cover
 from stepwell.lowering.linalg_to_loops.structured import Structured
@@ -127,10 +128,28 @@ class Nest(OpLoops):
                     whole = [extent.number or 1 for extent in extents]
                     yield PaddedRead(access.exprs, padding.offsets, known, whole)
 
-    def _covers_at_launch(self, k: int) -> bool:
-        """Whether vectors along ``k`` overlap in a loop whose extent is known at launch only."""
-        unknown = self.extents[0][k].number is None
-        return k == self.plan.axis and unknown and self.plan.schedule.tail(k) == OVERLAP
+    def _covers_at_launch(
+        self, k: int, bounds: tuple[Index, Index], write: Callable[[Index, int], object]
+    ) -> bool:
+        """Write a loop of vectors of unknown extent, where their last overlaps or has a mask."""
+        extent, tail, width = self.extents[0][k], self.plan.schedule.tail(k), self.plan.first.width
+        if k != self.plan.axis or extent.number is not None or tail not in (MASK, OVERLAP):
+            return False
+        count, hint = self.plan.schedule.step(k) // width, NAMES[k % len(NAMES)]
+
+        def write_first(start: Index, size: int, first: SSAValue | None = None) -> None:
+            self.first = first
+            write(start, size)
+            self.first = None
+
+        if tail == OVERLAP:
+            low, _ = self.plan.schedule.lengths.get(k, (0, 0))
+            cover(self.writer, bounds, extent, width, count, write_first, hint, low)
+        elif self.masks(self.plan.ops, k):
+            cover_masked(self.writer, bounds, width, count, write_first, hint)
+        else:
+            return False
+        return True
 
     def _block(self, k: int) -> int:
         """Return the iterations of shared loop ``k`` that one parallel iteration takes."""
@@ -218,15 +237,9 @@ class Nest(OpLoops):
             return ()
 
         hint = NAMES[k % len(NAMES)]
-        if self._covers_at_launch(k):
-            width, unit = self.plan.first.width, self.plan.schedule.step(k)
-
-            def write(start: Index, size: int) -> None:
-                body(start, size, ())
-
-            low, _ = self.plan.schedule.lengths.get(k, (0, 0))
-            cover(self.writer, bounds, extent, width, unit // width, write, hint, low)
-        elif k in ranges or extent.number is None:
+        if self._covers_at_launch(k, bounds, lambda start, size: body(start, size, ())):
+            return
+        if k in ranges or extent.number is None:
             self.writer.sweep(bounds, self._sizes(k), (), body, hint)
         else:
             for low, high, size in self._tiled(k):
@@ -239,16 +252,17 @@ class Nest(OpLoops):
             if (begin := self.begins.get(k)) is not None:
                 start = begin + start
             width = self.plan.first.width if k == self.plan.axis else 1
-            if 1 < size < width and self._covers_at_launch(k):
-                width = size
             shifted = self.plan.schedule.tail(k) == OVERLAP and width > 1
-            points_of = spread if not shifted or self._covers_at_launch(k) else cover_all
+            at_launch = shifted and self.extents[0][k].number is None
+            if 1 < size < width and at_launch:
+                width = size
+            points_of = spread if not shifted or at_launch else cover_all
             if self._repeats(k):
                 rows = [self._further(k, start, r) for r in range(size)]
                 points = [p.bind(k, row) for p in points for row in rows]
                 continue
             points = [q for p in points for q in points_of(p, k, start, size, width)]
-        return [replace(p, slot=i) for i, p in enumerate(points)]
+        return [replace(p, slot=i, first=self.first) for i, p in enumerate(points)]
 
     def _repeats(self, k: int) -> bool:
         """Whether a tile that extends past the end of a loop repeats the last row."""

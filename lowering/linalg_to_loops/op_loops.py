@@ -15,11 +15,12 @@ from xdsl.dialects.builtin import UnitAttr, VectorType
 from xdsl.ir import SSAValue
 
 from stepwell.analysis.combiners import Combiner
-from stepwell.dialects.kernel.levels import OVERLAP
+from stepwell.dialects.kernel.levels import MASK, OVERLAP
 from stepwell.lowering.linalg_to_loops.accesses import Memory
 from stepwell.lowering.linalg_to_loops.body import BodyWriter, Point
 from stepwell.lowering.linalg_to_loops.extremes import Watch, is_watched, joined
-from stepwell.lowering.linalg_to_loops.overlap import MIN_LANES, cover
+from stepwell.lowering.linalg_to_loops.masked import can_mask, cover_masked, end_masked
+from stepwell.lowering.linalg_to_loops.overlap import MIN_LANES, cover, ragged_steps
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.register_transpose import read_transposed
 from stepwell.lowering.linalg_to_loops.structured import Structured
@@ -41,6 +42,8 @@ class OpLoops:
         """The range of a loop that runs only in part."""
         self.begins: dict[int, Index] = {}
         """First iterations of shared loops that do not begin at 0; extents count from there."""
+        self.first: SSAValue | None = None
+        """How many lanes of a vector along a shared loop are enabled; None for all."""
 
     def write_op(self, op: Structured, points: Sequence[Point]) -> None:
         """Write one op at the points of the shared loops."""
@@ -75,6 +78,15 @@ class OpLoops:
             self._parallel_loops(op, loops[1:], here)
             return ()
 
+        if upper.number is None and k == op.axis and self.masks([op], k):
+
+            def write_first(start: Index, size: int, first: SSAValue | None) -> None:
+                here = [q for p in points for q in spread(p, k, start, size, width)]
+                here = [replace(p, first=first) for p in here]
+                self._parallel_loops(op, loops[1:], here)
+
+            cover_masked(self.writer, (lower, upper), width, op.interleave, write_first, hint)
+            return
         if self._covers(op, k, lower, upper):
 
             def write(start: Index, size: int) -> None:
@@ -102,6 +114,10 @@ class OpLoops:
         if step > 1:
             high = self.writer.maximum(low, self.writer.minimum(high, whole[1]))
         return low, high
+
+    def masks(self, ops: Sequence[Structured], k: int) -> bool:
+        """Whether vectors along loop ``k`` end in one under a mask."""
+        return all(op.tail == MASK and can_mask(self.plan, op, k, op.width) for op in ops)
 
     def _is_ragged(self, op: Structured, k: int) -> bool:
         """Whether the last vector along a parallel loop overlaps the one before."""
@@ -252,6 +268,16 @@ class OpLoops:
         first = op.width * lanes
         for size in steps(op.width, lanes):
             scalar = size == 1 and (op.width > 1 or lanes > 1)
+            if scalar and upper.number is None and self.masks([op], k):
+                starts = [len(points) * count + i * lanes * count for i in range(len(points))]
+                entries = [start + i for start in starts for i in range(count)]
+
+                def write(here: list[Point], old: Sequence[SSAValue]) -> Sequence[SSAValue]:
+                    here = [replace(p, carried=i * count) for i, p in enumerate(here)]
+                    return self._reduction(op, loops[1:], here, old)
+
+                end_masked(self.writer, (at, upper), k, op.width, points, (state, entries), write)
+                break
             if scalar:
                 at = self._narrower(op, loops, points, state, at)
             end = self.writer.last_whole(at, upper, size)
@@ -451,24 +477,6 @@ def _unroll(results: Sequence[SSAValue]) -> None:
 def steps(width: int, count: int) -> list[int]:
     """Return the steps of a vectorised loop: ``count`` vectors, one vector, one iteration."""
     return list(dict.fromkeys([width * count, width, 1]))
-
-
-def ragged_steps(extent: int, width: int, count: int) -> list[tuple[int, int]]:
-    """Return pairs of a step and how often it is taken; each step is at most ``count`` vectors.
-
-    The last step has two vectors or more, of which one may overlap another, and ends with the loop.
-
-    >>> ragged_steps(72, 16, 4), ragged_steps(20, 16, 1), ragged_steps(515, 16, 4)
-    ([(48, 1), (24, 1)], [(20, 1)], [(64, 7), (48, 1), (19, 1)])
-    """
-    vectors = -(-extent // width)
-    last = vectors % count
-    if last < 2:
-        last = max(count, 2) if last == 0 else 2
-    last = min(last, vectors)
-    whole, rest = divmod(vectors - last, count)
-    steps = [(count * width, whole), (rest * width, 1), (extent - (vectors - last) * width, 1)]
-    return [(size, often) for size, often in steps if size and often]
 
 
 def cover_all(point: Point, k: int, start: Index, size: int, width: int) -> list[Point]:

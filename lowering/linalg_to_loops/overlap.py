@@ -68,3 +68,21 @@ def cover(
         return
     enough = writer.compare("sge", extent, Index.of(width))
     writer.branch(enough, wide, lambda: narrow(width // 2))
+
+
+def ragged_steps(extent: int, width: int, count: int) -> list[tuple[int, int]]:
+    """Return pairs of a step and how often it is taken; each step is at most ``count`` vectors.
+
+    The last step has two vectors or more, of which one may overlap another, and ends with the loop.
+
+    >>> ragged_steps(72, 16, 4), ragged_steps(20, 16, 1), ragged_steps(515, 16, 4)
+    ([(48, 1), (24, 1)], [(20, 1)], [(64, 7), (48, 1), (19, 1)])
+    """
+    vectors = -(-extent // width)
+    last = vectors % count
+    if last < 2:
+        last = max(count, 2) if last == 0 else 2
+    last = min(last, vectors)
+    whole, rest = divmod(vectors - last, count)
+    steps = [(count * width, whole), (rest * width, 1), (extent - (vectors - last) * width, 1)]
+    return [(size, often) for size, often in steps if size and often]

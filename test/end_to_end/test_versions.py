@@ -114,3 +114,33 @@ def test_blocks_of_any_rows() -> None:
     for n in (0, 1, 9, 47, 48, 49, 100, 997):
         x = given(n, 100)
         np.testing.assert_allclose(product(x, w), np.maximum(x @ w, 0), rtol=1e-4, atol=1e-4)
+
+
+KINDS = "float64", "float16", "int8", "int16", "int64", "uint8", "bool"
+"""Element types of vectors that end under a mask; f32 has tests of its own above."""
+
+
+def of_kinds(*arrays: Any) -> list[Any]:
+    """Return maps and reductions of rows of each type, one of which divides integers."""
+    whole = arrays[KINDS.index("int16")]
+    found = [whole // (whole * whole + 1)]
+    for kind, x in zip(KINDS, arrays, strict=True):
+        found += [snp.max(x, axis=1), snp.argmin(x, axis=1), snp.sum(x, axis=1), snp.any(x, axis=1)]
+        found.append(snp.logical_not(x) if kind == "bool" else x * x + x)
+    return found
+
+
+def test_masked_ends_of_all_types() -> None:
+    """Vectors of 512 bits of any type end under a mask, on every machine that compiles them."""
+    shapes = [sw.ShapeDtypeStruct((3, sw.Dim("n")), kind) for kind in KINDS]
+    program = sw.jit(of_kinds, machine="vector_bits=512,threads=2", input_signature=shapes)
+    for n in (1, 7, 16, 17, 63, 64, 65, 131):
+        numbers = np.random.default_rng(n).integers(-3, 4, (3, n))
+        arrays = [abs(numbers).astype(kind) for kind in KINDS]
+        whole = arrays[KINDS.index("int16")]
+        want = [whole // (whole * whole + 1)]
+        for kind, x in zip(KINDS, arrays, strict=True):
+            want += [x.max(1), x.argmin(1), x.sum(1), x.any(1)]
+            want.append(~x if kind == "bool" else x * x + x)
+        for got, right in zip(program(*arrays), want, strict=True):
+            np.testing.assert_allclose(got, right, rtol=1e-3)

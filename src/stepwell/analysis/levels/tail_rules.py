@@ -9,12 +9,13 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
 from stepwell.analysis.levels.legality import refuse
+from stepwell.analysis.levels.masks import no_mask, op_extents
 from stepwell.analysis.levels.nesting import Lanes, LoopedOp, Nesting, loop_ops, loops_of
 from stepwell.analysis.levels.repeats import Repeats
 from stepwell.analysis.levels.tails import PaddedRead, whole_tiles, within_border
 from stepwell.analysis.structured import extents, in_panels, indices, shape
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel.levels import BORDER, EVEN, OVERLAP, PEEL, REPEAT
+from stepwell.dialects.kernel.levels import BORDER, EVEN, MASK, OVERLAP, PEEL, REPEAT
 from stepwell.dialects.kernel.sharing import is_border
 
 TORN = "vectors that overlap would cross the ends of panels"
@@ -61,10 +62,15 @@ class TailRules:
         """Return why a vectorised loop that all ops share cannot end so; "" if it can."""
         nesting = self.nesting
         loop, width, size = nesting.axis, nesting.lanes[0].width, self.sizes[0][nesting.axis]
-        if tail not in (PEEL, OVERLAP):
+        if tail not in (PEEL, OVERLAP, MASK):
             return f"vectors do not know '{tail}'"
         if tail == PEEL:
             return ""
+        if tail == MASK:
+            if loop != nesting.shared - 1:
+                return "only vectors along the last shared loop end under a mask"
+            said = (no_mask(self.ops, nesting, n, x) for n, x in enumerate(nesting.lanes))
+            return next(filter(None, said), "")
         if size == DYNAMIC_INDEX:
             if loop != nesting.shared - 1 or width == 1 or self.padded:
                 return "vectors overlap along the last shared loop only if its extent is not known"
@@ -89,6 +95,8 @@ class TailRules:
         op, (axis, width, _, tail) = self.ops[number], lanes
         if tail == PEEL:
             return ""
+        if tail == MASK:
+            return no_mask(self.ops, self.nesting, number, lanes)
         if tail != OVERLAP or width == 1:
             return f"a loop of one op that is not in vectors does not know '{tail}'"
         if not loops_of(op)[axis]:
@@ -120,11 +128,6 @@ def check_tails(function: kernel.FuncOp, nesting: Nesting) -> None:
 def _refuse_if(loop: int, tail: str, said: str) -> None:
     if said:
         refuse(f"d{loop} cannot '{tail}': {said}")
-
-
-def op_extents(op: LoopedOp) -> list[int]:
-    """Return the extent of each loop of an op."""
-    return list(shape(op.outputs[0])) if isinstance(op, linalg.FillOp) else extents(op)
 
 
 def _padded_reads(

@@ -55,6 +55,7 @@ from stepwell.transforms.kernels.schedule.threads import parallel_steps
 from stepwell.transforms.kernels.schedule.tiles import PREFETCH_STEPS, register_tile
 from stepwell.transforms.kernels.schedule.transposing_copy import transposing_copy
 from stepwell.transforms.kernels.schedule.vectors import (
+    MASKED_BITS,
     MIN_LANES,
     STRAIGHT,
     Loops,
@@ -105,7 +106,8 @@ class Schedule(Pass):
                 given = Arguments(ready.get(name, set[int]()), idle.get(name, {}))
                 schedule = partial(_schedule, machine=machine, given=given)
                 some = given.ready if machine.l2 and machine.versions else None
-                with_versions(function, some, schedule, tuned)
+                masks = machine.versions > 0 and machine.vector_bits >= MASKED_BITS
+                with_versions(function, some, schedule, tuned, masks)
 
 
 def _in_groups(function: kernel.FuncOp, machine: Machine) -> bool:

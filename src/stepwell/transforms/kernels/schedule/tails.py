@@ -26,7 +26,7 @@ from stepwell.analysis.levels.repeats import written
 from stepwell.analysis.levels.tail_rules import TailRules
 from stepwell.analysis.levels.tails import emitted, ends_apart, parts_of
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel.levels import BORDER, EVEN, OVERLAP, PEEL, REPEAT, TAILS
+from stepwell.dialects.kernel.levels import BORDER, EVEN, MASK, OVERLAP, PEEL, REPEAT, TAILS
 from stepwell.dialects.kernel.versions import VERSIONS, versions_in
 from stepwell.transforms.kernels.schedule.tiles import MIN_ROWS_PER_RECOMPUTED
 from stepwell.transforms.kernels.schedule.vectors import Range, stride
@@ -35,24 +35,28 @@ OPS_PER_STORE = 3
 """Operations that run in the time of one scalar store."""
 
 
-def choose_tails(function: kernel.FuncOp, some: Range | None = None) -> None:
+def choose_tails(function: kernel.FuncOp, some: Range | None = None, masks: bool = False) -> None:
     """Write the tail policies of a kernel's levels, or of one version of it."""
     nesting = nesting_of(function)
-    found = with_tails(function, nesting, some)
+    found = with_tails(function, nesting, some, masks)
     if found is not nesting:
         write_nesting(function, found)
 
 
-def with_tails(function: kernel.FuncOp, nesting: Nesting, some: Range | None = None) -> Nesting:
+def with_tails(
+    function: kernel.FuncOp, nesting: Nesting, some: Range | None = None, masks: bool = False
+) -> Nesting:
     """Return a nesting of a kernel with the tail policies that are best for it.
 
     some : the range of the extent of a loop
+    masks : whether vectors may end under a mask; they may where the nesting has one
     """
     if nesting.whole_reads or not nesting.lanes:
         return nesting
     vectors = any(lanes.width > 1 for lanes in nesting.lanes)
     tiled = nesting.tile != (1, 1) or nesting.band > 1
-    return _Choice(function, nesting, some).made() if vectors or tiled else nesting
+    masks = masks or any(lanes.tail == MASK for lanes in nesting.lanes)
+    return _Choice(function, nesting, some, masks).made() if vectors or tiled else nesting
 
 
 def other_tails(function: kernel.FuncOp, nesting: Nesting) -> list[Nesting]:
@@ -110,8 +114,10 @@ def _without_peel(tails: dict[int, str]) -> dict[int, str]:
 class _Choice:
     """Chooses the tail policies of one nesting."""
 
-    def __init__(self, function: kernel.FuncOp, nesting: Nesting, some: Range | None) -> None:
-        self.nesting, self.some = nesting, some
+    def __init__(
+        self, function: kernel.FuncOp, nesting: Nesting, some: Range | None, masks: bool
+    ) -> None:
+        self.nesting, self.some, self.masks = nesting, some, masks
         self.rules = TailRules(function, nesting)
         if some is not None and some.low == some.high:
             for sizes in self.rules.sizes:
@@ -153,6 +159,8 @@ class _Choice:
         """
         nesting, axis = self.nesting, self.nesting.axis
         size, width = self.rules.sizes[0][axis], nesting.lanes[0].width
+        if self.masks and not self.rules.vectors(MASK):
+            return MASK
         if self.rules.vectors(OVERLAP):
             return PEEL
         tiled = nesting.tile != (1, 1)
@@ -173,6 +181,8 @@ class _Choice:
 
     def _own(self, number: int, lanes: Lanes) -> str:
         """Choose for vectors along a loop of one op."""
+        if self.masks and not self.rules.own(number, lanes._replace(tail=MASK)):
+            return MASK
         return PEEL if self.rules.own(number, lanes._replace(tail=OVERLAP)) else OVERLAP
 
 

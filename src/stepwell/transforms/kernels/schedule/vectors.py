@@ -35,6 +35,8 @@ ASSUMED_EXTENT = 256
 CHUNK = 1 << 15
 """Work that is worth handing to a thread: 0.3 us at two vectors of 16 lanes a cycle and 4 GHz,
 three times the time that a waiting thread takes to begin (`Machine.launch`)."""
+MASKED_BITS = 512
+"""Bits of a vector from which on the machine's loads take a mask: AVX-512."""
 STRIDES = (-1, 2, 3, 4)
 """Strides between lanes that are loaded as whole vectors and shuffled; stores are never so."""
 STRAIGHT = (

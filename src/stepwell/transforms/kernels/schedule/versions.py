@@ -38,11 +38,13 @@ def with_versions(
     ready: Collection[int] | None,
     schedule: Callable[[kernel.FuncOp, Range | None], None],
     tuned: bool = False,
+    masks: bool = False,
 ) -> None:
     """Call ``schedule`` for a kernel, and for each version that it should have.
 
     ready : arguments that are the same in every call; None where the target has no versions
     tuned : whether the kernel has a schedule from a lock file, which stays beside the versions
+    masks : whether vectors may end under a mask
     """
     own = function.attributes.pop(SCHEDULE, None) if tuned else None
     some = [] if ready is None else list(ranges(function))
@@ -64,9 +66,9 @@ def with_versions(
             schedule(copy, version)
         if copy.attributes.get(SCHEDULE) != function.attributes.get(SCHEDULE):
             kept.append((version, copy))
-            choose_tails(copy, version)
+            choose_tails(copy, version, masks)
     if own is None:
-        choose_tails(function)
+        choose_tails(function, None, masks)
     if kept:
         _write(function, kept)
 

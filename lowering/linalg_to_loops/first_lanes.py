@@ -1,0 +1,78 @@
+"""The first lanes of a vector: load, store and replace as many as a launch has left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, vector
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    VectorType,
+    i1,
+)
+from xdsl.ir import Attribute, SSAValue
+
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of, vector_type
+
+
+def load_first(
+    writer: Writer,
+    buffer: SSAValue,
+    at: Sequence[Index],
+    width: int,
+    left: SSAValue,
+    hint: str | None,
+) -> SSAValue:
+    """Load the first ``left`` lanes of a vector; the others are 0."""
+    type = vector_type(element_of(buffer), width)
+    none = writer.splat(_zero(type.element_type), width)
+    operands = [buffer, *(writer.value(i) for i in at), _mask(writer, width, left), none]
+    return writer.result(vector.MaskedLoadOp.create(operands=operands, result_types=[type]), hint)
+
+
+def store_first(
+    writer: Writer, value: SSAValue, buffer: SSAValue, at: Sequence[Index], left: SSAValue
+) -> None:
+    """Store the first ``left`` lanes of a vector."""
+    assert isinstance(value.type, VectorType)
+    mask = _mask(writer, value.type.get_shape()[0], left)
+    operands = [buffer, *(writer.value(i) for i in at), mask, value]
+    writer.insert(vector.MaskedStoreOp.create(operands=operands))
+
+
+def replace_first(writer: Writer, new: SSAValue, old: SSAValue, left: SSAValue) -> SSAValue:
+    """Return ``new`` in the first ``left`` lanes, ``old`` in the others."""
+    type = old.type
+    assert isinstance(type, VectorType)
+    element, width = type.element_type, type.get_shape()[0]
+    number = IntegerType(_bits(element))
+    count = writer.result(arith.IndexCastOp(left, number))
+    type = vector_type(number, width)
+    numbers = DenseIntOrFPElementsAttr.from_list(type, list(range(width)))
+    lanes = writer.constant(numbers, type, "lanes")
+    inside = writer.result(arith.CmpiOp(lanes, writer.broadcast(count, width), "slt"))
+    return writer.result(arith.SelectOp(inside, new, old), old.name_hint)
+
+
+def _mask(writer: Writer, width: int, left: SSAValue) -> SSAValue:
+    def make() -> SSAValue:
+        op = vector.CreateMaskOp.create(operands=[left], result_types=[vector_type(i1, width)])
+        return writer.result(op, "first")
+
+    return writer.shared(("first", width, left), make)
+
+
+def _bits(element: Attribute) -> int:
+    assert isinstance(element, AnyFloat | IntegerType)
+    return element.bitwidth
+
+
+def _zero(element: Attribute) -> FloatAttr | IntegerAttr:
+    if isinstance(element, AnyFloat):
+        return FloatAttr(0.0, element)
+    assert isinstance(element, IntegerType)
+    return IntegerAttr(0, element)

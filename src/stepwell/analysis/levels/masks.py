@@ -1,0 +1,91 @@
+"""Which vectors of unknown number may end in one whose lanes are partly disabled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, memref, tensor
+from xdsl.dialects.builtin import DYNAMIC_INDEX, i1
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation
+
+from stepwell.analysis.levels.nesting import Lanes, LoopedOp, Nesting
+from stepwell.analysis.structured import (
+    Index,
+    element,
+    extents,
+    in_panels,
+    indices,
+    is_contraction,
+    is_parallel,
+    linear,
+    shape,
+)
+from stepwell.dialects.kernel.sharing import is_border
+
+TRAPS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp)
+"""Ops that fail on what an unused lane may hold."""
+READS = (memref.LoadOp, tensor.ExtractOp)
+
+
+def no_mask(ops: Sequence[LoopedOp], nesting: Nesting, number: int, lanes: Lanes) -> str:
+    """Return why the vectors of an op cannot end under a mask; "" if they can.
+
+    Tiles and bands of contractions end in narrower vectors: these repeat for each step of the sum.
+    """
+    op, (axis, width, *_) = ops[number], lanes
+    if op_extents(op)[axis] != DYNAMIC_INDEX or width == 1:
+        return "only vectors whose number is not known end under a mask"
+    if nesting.tile != (1, 1) or nesting.band > 1 or any(map(_contracts, ops)):
+        return "contractions end in narrower vectors"
+    padded = op.parent is not None and any(is_border(each) for each in op.parent.ops)
+    if padded or nesting.pipeline_rows or not is_harmless(op) or not _is_side_by_side(op, axis):
+        return "its lanes are not side by side, or what it computes in unused ones may fail"
+    return ""
+
+
+def op_extents(op: LoopedOp) -> list[int]:
+    """Return the extent of each loop of an op."""
+    return list(shape(op.outputs[0])) if isinstance(op, linalg.FillOp) else extents(op)
+
+
+def _is_side_by_side(op: LoopedOp, axis: int) -> bool:
+    """Whether the lanes of every operand are neighbours or one element."""
+    if isinstance(op, linalg.FillOp):
+        return axis == len(op_extents(op)) - 1 and element(op.outputs[0]) != i1
+    return all(
+        (step := _step(index, axis)) == 0 or (step == 1 and element(value) != i1)
+        for value, index in zip(op.operands, indices(op), strict=True)
+    )
+
+
+def _contracts(op: LoopedOp) -> bool:
+    """Whether an op multiplies and sums operands."""
+    if not isinstance(op, linalg.GenericOp):
+        return False
+    parallel = is_parallel(op)
+    return not all(parallel) and is_contraction(parallel, indices(op)[: len(op.inputs)])
+
+
+def is_harmless(op: Operation) -> bool:
+    """Whether the body of an op can be computed in unused lanes."""
+    inner = op.regions[0].block.ops if isinstance(op, linalg.GenericOp) else ()
+    return not any(isinstance(each, (*TRAPS, *READS)) or each.regions for each in inner)
+
+
+def _step(index: Index, axis: int) -> int:
+    """Return the distance of lanes along the last dimension; -1 where they are elsewhere."""
+    if in_panels(index, axis) is not None:
+        return -1
+    step = 0
+    for number, expr in enumerate(index):
+        form = linear(expr)
+        if form is None:
+            if axis in expr.used_dims():
+                return -1
+            continue
+        if factor := form[0].get(axis, 0):
+            if number < len(index) - 1 or factor != 1:
+                return -1
+            step = 1
+    return step
