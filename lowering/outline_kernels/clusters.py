@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import permutations
 from math import prod
 
@@ -47,6 +48,34 @@ MEMBERS = 32
 
 
 @dataclass(eq=False)
+class Facts:
+    """What is asked about a member again and again while clusters grow, found out once."""
+
+    op: Operation
+
+    @cached_property
+    def reads(self) -> list[Read]:
+        """Its tensor operands."""
+        return reads(self.op)
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """The trip counts of its loops."""
+        return _sizes(self.op)
+
+    @cached_property
+    def work(self) -> int:
+        """Its iterations times the cost of one."""
+        each = cost(self.op.body.block) if isinstance(self.op, linalg.GenericOp) else 1
+        return prod(self.sizes) * max(each, 1)
+
+    @cached_property
+    def contracts(self) -> bool:
+        """Whether it is a contraction."""
+        return isinstance(self.op, linalg.GenericOp) and contracts(self.op)
+
+
+@dataclass(eq=False)
 class Cluster:
     """Ops that may become one kernel, and its position in the order of kernels."""
 
@@ -60,6 +89,10 @@ class Cluster:
     held: bool = False
     """Whether a host op uses a result: the cluster then cannot move behind that op."""
     into: Cluster | None = None
+    facts: dict[Operation, Facts] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.facts = {op: Facts(op) for op in self.members}
 
     def find(self) -> Cluster:
         """Return the cluster into which this one was merged, or itself."""
@@ -103,7 +136,7 @@ def merged_loops(a: Cluster, b: Cluster) -> list[tuple[int, int]]:
     pairs: list[tuple[int, int]] | None = None
     for writer, reader in ((a, b), (b, a)):
         for op in reader.members:
-            for read in reads(op):
+            for read in reader.facts[op].reads:
                 made_by = read.value.owner
                 if not isinstance(made_by, linalg.GenericOp) or made_by not in writer.loops:
                     continue
@@ -267,21 +300,17 @@ def _sizes(op: Operation) -> list[int]:
 
 def _parallelism(cluster: Cluster, which: Sequence[int]) -> int:
     op = cluster.members[0]
-    sizes = _sizes(op)
+    sizes = cluster.facts[op].sizes
     return prod(sizes[cluster.loops[op][j]] for j in which)
 
 
 def _work(cluster: Cluster) -> int:
-    total = 0
-    for op in cluster.members:
-        each = cost(op.body.block) if isinstance(op, linalg.GenericOp) else 1
-        total += prod(_sizes(op)) * max(each, 1)
-    return total
+    return sum(each.work for each in cluster.facts.values())
 
 
 def _contracts(cluster: Cluster) -> linalg.GenericOp | None:
     for op in cluster.members:
-        if isinstance(op, linalg.GenericOp) and contracts(op):
+        if isinstance(op, linalg.GenericOp) and cluster.facts[op].contracts:
             return op
     return None
 

@@ -17,7 +17,6 @@ from stepwell.lowering.outline_kernels.borders import border_groups, join
 from stepwell.lowering.outline_kernels.clusters import (
     Cluster,
     merged_loops,
-    reads,
     refusal,
     waited_for,
 )
@@ -101,7 +100,7 @@ class Cut:
         self.clusters.append(cluster)
         self.of[op] = cluster
         producers: dict[Cluster, None] = {}
-        for read in reads(op):
+        for read in cluster.facts[op].reads:
             for value in self._through_fill(read.value):
                 if isinstance(value, OpResult) and value.op in self.of:
                     producers[self.of[value.op].find()] = None
@@ -155,6 +154,7 @@ class Cut:
         loops |= {op: [own[j] for _, j in pairs] for op, own in last.loops.items()}
         first.members = sorted((*first.members, *last.members), key=self.order.__getitem__)
         first.loops = loops
+        first.facts |= last.facts
         first.position = position
         first.host = max(first.host, last.host)
         first.needs = {c.find() for c in first.needs | last.needs} - {first, last}
