@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
     i32,
 )
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import (
     Attribute,
     Block,
@@ -35,7 +36,7 @@ from xdsl.irdl import (
     VariadicDef,
     operations,
 )
-from xdsl.irdl.operations import VarIRConstruct
+from xdsl.irdl.operations import VariadicAttrAccessor, VarIRConstruct
 
 from stepwell.dialects.upstream.xdsl_attribute_patches import ATTRIBUTES, ints
 
@@ -222,6 +223,14 @@ def _unpacked(numbers: bytes) -> tuple[int, ...]:
     return i32.unpack(numbers, len(numbers) // 4)
 
 
+@lru_cache(maxsize=1024)
+def _slice(numbers: bytes, place: int) -> slice:
+    """Return where the operands of a place are among all operands."""
+    sizes = _unpacked(numbers)
+    start = sum(sizes[:place])
+    return slice(start, start + sizes[place])
+
+
 def _sizes(segments: Any) -> tuple[int, ...]:
     """Return the number of operands of each place."""
     kind = segments.elt_type
@@ -229,6 +238,7 @@ def _sizes(segments: Any) -> tuple[int, ...]:
 
 
 _item = tuple.__getitem__
+_OPERAND = VarIRConstruct.OPERAND
 
 
 def _parts(op: Any, construct: VarIRConstruct) -> Any:
@@ -247,12 +257,18 @@ def _read(self: Any, obj: Any, objtype: Any = None) -> Any:
 
 
 def _read_single(self: Any, obj: Any, objtype: Any = None) -> Any:
+    if self.construct is _OPERAND:
+        return _item(obj._operands, self.idx)
     parts = _parts(obj, self.construct)
     return _item(parts, self.idx) if isinstance(parts, tuple) else parts[self.idx]  # successors
 
 
 def _read_sized(self: Any, obj: Any, objtype: Any = None) -> Any:
     option = self.option
+    if self.construct is _OPERAND and type(self) is VariadicAttrAccessor and option.as_property:
+        segments = obj.properties[option.attribute_name]
+        if segments.elt_type is i32:
+            return SSAValues(_item(obj._operands, _slice(segments.data.data, self.idx)))
     segments = option.container(obj)[option.attribute_name]
     return self.index(_sizes(segments), _parts(obj, self.construct))
 
@@ -291,6 +307,13 @@ def _attach(self: Block, operation: Operation) -> None:
     operation.parent = self
 
 
+def _fill_region(cls: Any, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> Region:
+    """Create the body of a linalg.fill, without an implicit builder."""
+    block = Block(arg_types=cls.body_arg_types((*inputs, *outputs)))
+    block.add_op(linalg.YieldOp(block.args[0]))
+    return Region(block)
+
+
 _valid_name = IRWithName.extract_valid_name.__func__
 
 
@@ -312,6 +335,7 @@ def _patch() -> None:
         SSAValues: {"__getitem__": _value},
         BlockOps: {"__iter__": _ops, "__len__": _count},
         Block: {"_attach_op": _attach},
+        linalg.FillOp: {"get_hidden_region": classmethod(_fill_region)},
         IRWithName: {"extract_valid_name": classmethod(lru_cache(maxsize=4096)(_valid_name))},
         **ATTRIBUTES,
         core: {"_unknown_loc": lambda: UNKNOWN_LOC},
