@@ -7,6 +7,7 @@ and the lanes of a mask (`m32`: all bits set or none, as wide as the compared el
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -108,13 +109,21 @@ def element_name(type: Attribute) -> str | None:
 def kind_of(type: Attribute) -> Kind | None:
     """Return the kind of a scalar or one-dimensional vector type, None for other types."""
     if not isinstance(type, VectorType):
-        return None if (element := element_name(type)) is None else Kind(element)
+        return None if (element := element_name(type)) is None else _scalar_kind(element)
     element, shape = element_name(type.element_type), type.get_shape()
     if element is None or len(shape) > 1:
         return None
     lanes = shape[0] if shape else 1
     if lanes & (lanes - 1) or lanes > 64:
         return None
+    return _vector_kind(element, lanes)
+
+
+_scalar_kind = cache(Kind)
+
+
+@cache
+def _vector_kind(element: str, lanes: int) -> Kind:
     return Kind(f"m{_bits_of_truth(lanes)}" if element == "i1" else element, lanes)
 
 

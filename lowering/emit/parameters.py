@@ -149,6 +149,8 @@ def written(region: Region, writes_of: Callable[[Operation, str], Iterable[bool]
                     found.add(root(operand))
         elif isinstance(op, kernel.CallbackOp):
             found.update(map(root, op.outputs))
-        elif kind not in _VIEWS and kind not in _READS and not only_has_effect(op, _READ):
-            found.update(root(v) for v in op.operands if isinstance(v.type, MemRefType))
+        elif kind not in _VIEWS and kind not in _READS:
+            buffers = [v for v in op.operands if isinstance(v.type, MemRefType)]
+            if buffers and not only_has_effect(op, _READ):
+                found.update(map(root, buffers))
     return found

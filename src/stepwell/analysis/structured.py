@@ -8,7 +8,7 @@ from typing import TypeAlias
 from xdsl.dialects import arith, math, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, ArrayAttr, IntegerAttr, ShapedType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.dialects.linalg.attrs import IteratorTypeAttr
+from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 from xdsl.ir.affine.affine_expr import AffineBinaryOpExpr, AffineBinaryOpKind
@@ -98,7 +98,7 @@ def indices(op: linalg.GenericOp) -> list[Index]:
 
 def is_parallel(op: linalg.GenericOp) -> list[bool]:
     """Return, for each loop of ``op``, whether its iterations are independent."""
-    return [each == PARALLEL for each in op.iterator_types.data]
+    return [each.data is IteratorType.PARALLEL for each in op.iterator_types.data]
 
 
 def map_attribute(loops: int, index: Index) -> AffineMapAttr:

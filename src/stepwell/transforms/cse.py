@@ -20,7 +20,7 @@ from typing import TypeAlias
 from xdsl.context import Context
 from xdsl.dialects import linalg, tensor
 from xdsl.dialects.builtin import FusedLoc, LocationAttr, ModuleOp, NameLoc, TensorType
-from xdsl.ir import Block, IRNode, Operation, SSAValue
+from xdsl.ir import Block, IRNode, Operation, OpResult, SSAValue
 from xdsl.traits import Commutative, IsolatedFromAbove, IsTerminator
 
 from stepwell.analysis.effects import is_pure
@@ -122,9 +122,15 @@ _NAMED = (NameLoc, FusedLoc)
 """Locations that may mark an op as a deliberate recomputation."""
 
 
+_FRESH = frozenset({tensor.EmptyOp, linalg.ops.FillOp})
+"""Ops of tensors whose equal results are fresh, as ops that write to them return other tensors."""
+
+
 def _identity(value: SSAValue) -> Hashable:
     """Return the identity of ``value``; fresh tensors of equal type and contents share it."""
-    match value.owner:
+    if type(value) is not OpResult or type(value.op) not in _FRESH:
+        return value
+    match value.op:
         case tensor.EmptyOp() as empty:
             return (tensor.EmptyOp, tuple(empty.dynamic_sizes), value.type)
         case linalg.ops.FillOp() as fill:
