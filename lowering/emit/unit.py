@@ -151,7 +151,7 @@ class Unit:
         name = self.name("kernel" if is_kernel else "func", op.sym_name.data)
         writes = self.written_in(op)
         writer = self.writer(name)
-        writer.threads = is_kernel
+        writer.threads = True
         writer.scalar = "kernel.scalar" in op.attributes
         writer.alone = self.guards is None and "kernel.in_place" not in op.attributes
         writer.note = self.notes.of(op.location)

@@ -103,7 +103,7 @@ def test_chains_are_not_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     (*_, module) = taken_down(_chain(6), TENSORS)
     predicted: list[Any] = []
     monkeypatch.setattr(run_together, "_time", predicted.append)
-    run_together.RunTogether(threads=2).apply(Context(), module)
+    run_together.RunTogether(machine="threads=2").apply(Context(), module)
     assert not predicted
     assert not _branches(module)
 

@@ -24,12 +24,9 @@ from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.types import dtype
 from stepwell.transforms.buffers.plan_memory.offsets import aligned
 
-RUNS_PER_THREAD = 2
-"""Runs of bands for each thread: a thread that begins late leaves one to the others."""
-
 
 def bands_in_parallel(block: Block, threads: int) -> None:
-    """Rewrite each loop over bands in ``block``."""
+    """Rewrite each loop over bands in ``block`` as one run of bands for each thread."""
     for op in list(block.walk()):
         if isinstance(op, scf.ForOp) and SCHEDULE in op.attributes and not op.iter_args:
             _Runs(op, threads).write()
@@ -41,9 +38,7 @@ class _Runs:
     def __init__(self, loop: scf.ForOp, threads: int) -> None:
         self.loop = loop
         trips = constant_of(loop.ub)
-        self.runs = RUNS_PER_THREAD * threads
-        if trips is not None:
-            self.runs = max(min(trips, self.runs), 1)
+        self.runs = threads if trips is None else max(min(trips, threads), 1)
 
     def write(self) -> None:
         loop = self.loop
