@@ -57,6 +57,7 @@ ACTIONS: Final[dict[str, tuple[bool | None, tuple[str, ...]]]] = {
     "pack": (True, ("first", "dot", "biased_dot")),
     "sum": (False, ("f32",)),
     "stage": (True, ()),
+    "nontemporal": (True, ()),
 }
 """For each action: whether a number follows (None: or not), and the words allowed after ``as``."""
 

@@ -45,7 +45,6 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.dialects.kernel.sharing import (
-    check_destinations,
     check_in_place,
     check_names,
     check_parts,
@@ -70,14 +69,13 @@ class FuncOp(IRDLOperation):
     * (C6) A value passed from one linalg.generic to another is read at the same indices of the
       shared loops at which it is written.
     * (C7) An attribute with a name kernel.* is one of those defined for kernels.
-    * (C8) kernel.nontemporal is an array of numbers of arguments that are destinations.
-    * (C9) kernel.in_place is set by bufferize: a kernel on tensors has none; on buffers it is pairs
+    * (C8) kernel.in_place is set by bufferize: a kernel on tensors has none; on buffers it is pairs
       of numbers of arguments that are buffers.
-    * (C10) kernel.within of a linalg.generic is arrays of three numbers: a loop, and the inputs, of
+    * (C9) kernel.within of a linalg.generic is arrays of three numbers: a loop, and the inputs, of
       type index, with the bounds of the range outside of which the op changes nothing.
-    * (C11) kernel.schedule is a #kernel.schedule. `schedule` and `linalg-to-loops` check whether
+    * (C10) kernel.schedule is a #kernel.schedule. `schedule` and `linalg-to-loops` check whether
       its levels fit the kernel.
-    * (C12) kernel.versions is a list of #kernel.version, each with a range of a shared loop's
+    * (C11) kernel.versions is a list of #kernel.version, each with a range of a shared loop's
       length and levels. The first whose range matches runs, otherwise the kernel's own levels.
     """
 
@@ -119,7 +117,6 @@ class FuncOp(IRDLOperation):
         if outputs and tuple(inputs[-len(outputs) :]) != tuple(outputs):  # kernel_func_c3
             raise VerifyException("each result must have a destination among the last arguments")
         check_names(self.attributes)
-        check_destinations(self.attributes, inputs, len(outputs))
         check_in_place(self.attributes, inputs, len(outputs))
         check_parts(self.body.block)
         if shared := check_shared(self.attributes):

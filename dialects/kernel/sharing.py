@@ -10,7 +10,6 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     MemRefType,
-    TensorType,
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
@@ -29,7 +28,7 @@ WITHIN = "kernel.within"
 """Attribute of a structured op with a partial loop: loop, operand numbers of begin and end."""
 SCHEDULE = "kernel.schedule"
 """Attribute with the schedule of a kernel's loops."""
-_KNOWN = (SHARED, SCHEDULE, VERSIONS, "kernel.in_place", "kernel.nontemporal", "kernel.scalar")
+_KNOWN = (SHARED, SCHEDULE, VERSIONS, "kernel.in_place", "kernel.scalar")
 
 
 def parts_of(op: Operation) -> list[tuple[int, int, int]]:
@@ -44,11 +43,11 @@ def parts_of(op: Operation) -> list[tuple[int, int, int]]:
 
 
 def check_parts(block: Block) -> None:
-    """Check C10 of kernel.func."""
+    """Check C9 of kernel.func."""
     for op in block.ops:
         if WITHIN not in op.attributes:
             continue
-        if not isinstance(op, linalg.GenericOp) or not _are_parts(op):  # kernel_func_c10
+        if not isinstance(op, linalg.GenericOp) or not _are_parts(op):  # kernel_func_c9
             raise VerifyException(
                 f"{WITHIN} must be arrays of three numbers on a linalg.generic: a loop, and the "
                 "inputs, of type index, where its part begins and ends, "
@@ -79,13 +78,13 @@ def is_border(op: Operation) -> bool:
 
 
 def check_names(attributes: dict[str, Attribute]) -> None:
-    """Check C7 and C11 of kernel.func."""
+    """Check C7 and C10 of kernel.func."""
     for name in attributes:
         if name.startswith("kernel.") and name not in _KNOWN:  # kernel_func_c7
             near = did_you_mean(name, _KNOWN) or f"there are {', '.join(_KNOWN)}"
             raise VerifyException(f"a kernel has no {name}; {near}")
     found = attributes.get(SCHEDULE)
-    if found is not None and not isinstance(found, ScheduleAttr):  # kernel_func_c11
+    if found is not None and not isinstance(found, ScheduleAttr):  # kernel_func_c10
         raise VerifyException(f"{SCHEDULE} must be #kernel.schedule<[...]>, got {found}")
 
 
@@ -98,38 +97,19 @@ def check_shared(attributes: dict[str, Attribute]) -> int:
     return value.value.data
 
 
-def check_destinations(
-    attributes: dict[str, Attribute], arguments: Sequence[Attribute], results: int
-) -> None:
-    """Check C8 of kernel.func; on buffers (``results`` is 0) any may be a destination."""
-    value = attributes.get("kernel.nontemporal")
-    if value is None:
-        return
-    first = len(arguments) - results if results else 0
-    memory = range(first, len(arguments))
-    if not isinstance(value, DenseArrayBase) or not all(  # kernel_func_c8
-        n in memory and isinstance(arguments[n], TensorType | MemRefType)
-        for n in map(int, value.get_values())
-    ):
-        raise VerifyException(
-            "kernel.nontemporal must be an array of numbers of arguments that are destinations, "
-            f"from {first} to {len(arguments) - 1}, got {value}"
-        )
-
-
 def check_in_place(
     attributes: dict[str, Attribute], arguments: Sequence[Attribute], results: int
 ) -> None:
-    """Check C9 of kernel.func: only bufferize proves that two arguments may share memory."""
+    """Check C8 of kernel.func: only bufferize proves that two arguments may share memory."""
     value = attributes.get("kernel.in_place")
     if value is None:
         return
-    if results:  # kernel_func_c9
+    if results:  # kernel_func_c8
         raise VerifyException("kernel.in_place is found by bufferize: leave it off on tensors")
     pairs = value.data if isinstance(value, ArrayAttr) else (None,)
     for pair in pairs:
         numbers = tuple(map(int, pair.get_values())) if isinstance(pair, DenseArrayBase) else ()
-        if len(numbers) != 2 or not all(  # kernel_func_c9
+        if len(numbers) != 2 or not all(  # kernel_func_c8
             0 <= n < len(arguments) and isinstance(arguments[n], MemRefType) for n in numbers
         ):
             raise VerifyException(

@@ -95,17 +95,17 @@ def versions_in(value: Attribute | None) -> list[VersionAttr]:
 
 
 def check_versions(attributes: dict[str, Attribute], shared: int) -> None:
-    """Check C12 of kernel.func."""
+    """Check C11 of kernel.func."""
     if VERSIONS not in attributes:
         return
     value = attributes[VERSIONS]
     found = versions_in(value)
     if not isinstance(value, ArrayAttr) or not found or len(found) != len(value.data):
-        raise VerifyException(  # kernel_func_c12
+        raise VerifyException(  # kernel_func_c11
             f"{VERSIONS} must be a list of #kernel.version<...>, got {value}"
         )
     for version in found:
-        if version.loop.data >= shared:  # kernel_func_c12
+        if version.loop.data >= shared:  # kernel_func_c11
             raise VerifyException(
                 f"a version is for the length of a shared loop, of which there are {shared}, got "
                 f"d{version.loop.data}"

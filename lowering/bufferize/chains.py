@@ -244,7 +244,8 @@ def _copy(
     function.body.block.insert_op_before(copy, before)
     for nesting in nestings:
         lanes = dict(zip(ops, nesting.lanes, strict=True))
-        lanes[copy] = next((x for x in nesting.lanes if 0 <= x.axis < nesting.shared), NO_LANES)
+        shared = (x for x in nesting.lanes if 0 <= x.axis < nesting.shared)
+        lanes[copy] = next(shared, NO_LANES)._replace(nontemporal=())
         nesting.lanes = tuple(lanes.get(op, NO_LANES) for op in loop_ops(function))
     schedule = schedule_of(function)
     if schedule is not None and schedule.has_groups:  # the new op shifts the numbers in its lists

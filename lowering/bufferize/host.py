@@ -17,8 +17,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from stepwell.analysis.levels import schedule_of
 from stepwell.analysis.sizes import Size, SizeWriter
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel.levels import Schedule
 from stepwell.dialects.types import locate, tensor_type
 from stepwell.lowering.bufferize.assignment import rows_of
 from stepwell.lowering.bufferize.coalescing import Coalescing
@@ -164,8 +166,9 @@ def _stacked(
     """
     use = op.results[0].first_use if len(op.results) > 1 else None
     stack = use.operation if use is not None else None
-    numbered = "kernel.nontemporal" in summary.function.attributes
-    if not isinstance(stack, kernel.StackOp) or numbered or any(summary.reads_destination):
+    levels = schedule_of(summary.function) or Schedule()
+    past = any(level.action("nontemporal") for level in levels.all_levels())
+    if not isinstance(stack, kernel.StackOp) or past or any(summary.reads_destination):
         return None, ()
     if tuple(stack.parts) != tuple(op.results):
         return None, ()

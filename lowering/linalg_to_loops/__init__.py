@@ -58,7 +58,7 @@ SETUP = (
     memref.ReinterpretCastOp,
     memref.GetGlobalOp,
 )
-NOT_OF_LOOPS = ("kernel.shared", "kernel.schedule", "kernel.nontemporal", RANGE)
+NOT_OF_LOOPS = ("kernel.shared", "kernel.schedule", RANGE)
 """Attributes of a kernel that describe the ops this pass removes."""
 
 

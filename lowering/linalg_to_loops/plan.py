@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.utils.exceptions import VerifyException
@@ -52,8 +50,6 @@ class Buffer:
 class Schedule(Nesting):
     """How the loops of a kernel nest, and how its memory is written."""
 
-    nontemporal: frozenset[SSAValue] = frozenset()
-    """The destinations that are written with nontemporal stores."""
     lengths: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
     """The least and the greatest extent of shared loops whose extent is known at launch only."""
     sums: dict[Operation, InSteps] = field(default_factory=dict[Operation, InSteps])
@@ -93,9 +89,6 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
             fail(function, str(error), "`stepwell explain` shows the levels of any kernel")
     schedule = Schedule(**vars(nesting))
     schedule.sums = sums_in_steps(function)
-    if isinstance(past := function.attributes.get("kernel.nontemporal"), DenseArrayBase):
-        numbers: Sequence[Any] = past.get_values()
-        schedule.nontemporal = frozenset(function.body.block.args[n] for n in numbers)
     if isinstance(version := function.attributes.get(RANGE), kernel.VersionAttr):
         schedule.lengths[version.loop.data] = version.low.data, version.high.data
     return schedule
@@ -110,44 +103,38 @@ def make_plan(ops: Sequence[Structured], schedule: Schedule, foreign: set[SSAVal
             op.within = {}
     for op in plan.ops:
         _check_shared(plan, op)
-    accesses: dict[SSAValue, list[tuple[Structured, Access]]] = {}
-    for i, op in enumerate(plan.ops):
-        for access in (*op.inputs, *op.outputs):
-            accesses.setdefault(access.buffer, []).append((op, access))
-        for access in op.outputs:
-            plan.buffers.setdefault(access.buffer, Buffer()).last_writer = i
     used_inside = {v for op in plan.ops for v in _used_by_body(op)}
     if padding and (not padding.keys().isdisjoint(used_inside | foreign) or schedule.whole_reads):
         fail(ops[0].op, "what kernel.border marks is read by single elements or vectors alone")
-    for value, found in accesses.items():
-        buffer = plan.buffers.setdefault(value, Buffer())
-        whole = value in foreign or value in used_inside
-        _class_buffer(buffer, value, found, schedule.shared, whole)
-        buffer.nontemporal = value in schedule.nontemporal and not whole and _only_written(found)
+    _class_buffers(plan, foreign | used_inside)
     return plan
 
 
-def _only_written(found: Sequence[tuple[Structured, Access]]) -> bool:
-    """Whether one op writes a buffer, once, and none reads it: then caches need not hold it."""
-    op, access = found[0]
-    outputs = [k for k, output in enumerate(op.outputs) if output is access]
-    return (
-        len(found) == 1
-        and len(outputs) == 1
-        and (op.argument(outputs[0]) is None or outputs[0] in op.initial)
-    )
+def _class_buffers(plan: Plan, whole: set[SSAValue]) -> None:
+    """Classify the buffers of a plan; ``whole`` are those that other code or bodies touch too."""
+    accesses: dict[SSAValue, list[Access]] = {}
+    for i, op in enumerate(plan.ops):
+        for access in (*op.inputs, *op.outputs):
+            accesses.setdefault(access.buffer, []).append(access)
+        for access in op.outputs:
+            plan.buffers.setdefault(access.buffer, Buffer()).last_writer = i
+    for value, found in accesses.items():
+        buffer = plan.buffers.setdefault(value, Buffer())
+        _class_buffer(buffer, value, found, plan.schedule.shared, value in whole)
+    for access in (op.outputs[output] for op in plan.ops for output in op.nontemporal):
+        plan.buffers[access.buffer].nontemporal = True
 
 
 def _class_buffer(
     buffer: Buffer,
     value: SSAValue,
-    found: Sequence[tuple[Structured, Access]],
+    found: Sequence[Access],
     shared: int,
     whole: bool,
 ) -> None:
     """Decide which elements of a buffer a shared iteration touches."""
-    first = found[0][1].exprs
-    alike = all(access.exprs == first for _, access in found)
+    first = found[0].exprs
+    alike = all(access.exprs == first for access in found)
     inner = any(k >= shared for k in dims_of(first))
     buffer.in_registers = alike and not inner and not whole
     rank = len(first)
@@ -162,7 +149,7 @@ def _class_buffer(
         return (
             isinstance(expr, AffineDimExpr)
             and expr.position < shared
-            and all(a.exprs[dim] == expr for _, a in found)
+            and all(a.exprs[dim] == expr for a in found)
         )
 
     buffer.scratch_dims = tuple(d for d in range(rank) if not fixed(d))

@@ -53,6 +53,8 @@ class Structured:
     interleave: int = 1
     tail: str = PEEL
     """How the vectorised iterator ends."""
+    nontemporal: tuple[int, ...] = ()
+    """The outputs that are written with nontemporal stores."""
     initial: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
     """The scalar that fills each output before this op, where that fill is folded in."""
     within: dict[int, tuple[Index, Index]] = field(default_factory=dict[int, tuple[Index, Index]])
@@ -148,7 +150,7 @@ def read(op: Operation, lanes: Lanes = NO_LANES) -> Structured | None:
             )
         case _:
             return None
-    found.axis, found.width, found.interleave, found.tail = lanes
+    found.axis, found.width, found.interleave, found.tail, found.nontemporal = lanes
     found.within = {
         loop: (Index.of(op.operands[low]), Index.of(op.operands[high]))
         for loop, low, high in parts_of(op)

@@ -75,4 +75,3 @@ def lower(function: kernel.FuncOp) -> None:
             op.detach()
             op.erase()
     function.attributes.pop("kernel.shared", None)
-    function.attributes.pop("kernel.nontemporal", None)

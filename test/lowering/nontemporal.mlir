@@ -1,21 +1,21 @@
-// RUN: %stepwell-opt %s -p "nontemporal-stores{l3=4096}" | filecheck %s
-// RUN: %stepwell-opt %s -p "nontemporal-stores{l2=0 l3=4096}" | filecheck %s --check-prefix=NONE
-// RUN: %stepwell-opt %s --check -p "nontemporal-stores{l3=4096},bufferize,plan-memory,linalg-to-loops" | filecheck %s --check-prefix=LOOPS
+// RUN: %stepwell-opt %s -p 'schedule{machine="vector_bits=512,vector_registers=32,threads=1,l3=4096"}' | filecheck %s
+// RUN: %stepwell-opt %s -p 'schedule{machine="vector_bits=512,vector_registers=32,threads=1,l2=0,l3=4096"}' | filecheck %s --check-prefix=NONE
+// RUN: %stepwell-opt %s --check -p 'schedule{machine="vector_bits=512,vector_registers=32,threads=1,l3=4096"},bufferize,plan-memory,linalg-to-loops' | filecheck %s --check-prefix=LOOPS
 
 #id = affine_map<(d0) -> (d0)>
 #row = affine_map<(d0, d1) -> (d0)>
 #all = affine_map<(d0, d1) -> (d0, d1)>
 
-// NONE-NOT:   kernel.nontemporal
+// NONE-NOT:   nontemporal
 // NONE-LABEL: kernel.func @by_hand
 
 // The launch touches more than the last cache holds, and what it makes is only handed on.
 // CHECK-LABEL: kernel.func @returned
-// CHECK-SAME:    kernel.nontemporal = array<i64: 1>
+// CHECK-SAME:    {nontemporal 0}
 // LOOPS-LABEL: kernel.func @returned
 // LOOPS:         vector.store %{{.*}}, %y[%{{.*}}] {nontemporal = true} : memref<520xf32>, vector<16xf32>
 // LOOPS:         memref.store %{{.*}}, %y[%{{.*}}] : memref<520xf32>
-kernel.func @returned(%x: tensor<520xf32>, %y: tensor<520xf32>) -> tensor<520xf32> attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0 by 16, vector d0 by 16]>} {
+kernel.func @returned(%x: tensor<520xf32>, %y: tensor<520xf32>) -> tensor<520xf32> attributes {kernel.shared = 1} {
   %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<520xf32>) outs(%y : tensor<520xf32>) {
   ^bb0(%a: f32, %o: f32):
     %s = arith.addf %a, %a : f32
@@ -29,7 +29,7 @@ kernel.func @returned(%x: tensor<520xf32>, %y: tensor<520xf32>) -> tensor<520xf3
 // CHECK-NOT:     nontemporal
 // LOOPS-LABEL: kernel.func @read
 // LOOPS-NOT:     nontemporal
-kernel.func @read(%x: tensor<520xf32>, %y: tensor<520xf32>) -> tensor<520xf32> attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0 by 16, vector d0 by 16]>} {
+kernel.func @read(%x: tensor<520xf32>, %y: tensor<520xf32>) -> tensor<520xf32> attributes {kernel.shared = 1} {
   %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<520xf32>) outs(%y : tensor<520xf32>) {
   ^bb0(%a: f32, %o: f32):
     %s = arith.mulf %a, %a : f32
@@ -42,7 +42,7 @@ kernel.func @read(%x: tensor<520xf32>, %y: tensor<520xf32>) -> tensor<520xf32> a
 // CHECK-LABEL: kernel.func @small
 // CHECK-NOT:     nontemporal
 // LOOPS-LABEL: kernel.func @small
-kernel.func @small(%x: tensor<512xf32>, %y: tensor<512xf32>) -> tensor<512xf32> attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0 by 16, vector d0 by 16]>} {
+kernel.func @small(%x: tensor<512xf32>, %y: tensor<512xf32>) -> tensor<512xf32> attributes {kernel.shared = 1} {
   %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : tensor<512xf32>) outs(%y : tensor<512xf32>) {
   ^bb0(%a: f32, %o: f32):
     %s = arith.addf %a, %a : f32
@@ -53,10 +53,10 @@ kernel.func @small(%x: tensor<512xf32>, %y: tensor<512xf32>) -> tensor<512xf32> 
 
 // Larger than the last cache, so nothing is left of it when it is read. The sums are too small to matter.
 // CHECK-LABEL: kernel.func @large
-// CHECK-SAME:    kernel.nontemporal = array<i64: 1>
+// CHECK-SAME:    {nontemporal 0}
 // LOOPS-LABEL: kernel.func @large
 // LOOPS:         vector.store {{.*}} {nontemporal = true}
-kernel.func @large(%x: tensor<8x160xf32>, %y: tensor<8x160xf32>, %z: tensor<8xf32>) -> (tensor<8x160xf32>, tensor<8xf32>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0, for d1 by 16, vector d1 by 16]>} {
+kernel.func @large(%x: tensor<8x160xf32>, %y: tensor<8x160xf32>, %z: tensor<8xf32>) -> (tensor<8x160xf32>, tensor<8xf32>) attributes {kernel.shared = 1} {
   %zero = arith.constant 0.0 : f32
   %f = linalg.fill ins(%zero : f32) outs(%z : tensor<8xf32>) -> tensor<8xf32>
   %r, %t = linalg.generic {indexing_maps = [#all, #all, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<8x160xf32>) outs(%y, %f : tensor<8x160xf32>, tensor<8xf32>) {
@@ -68,13 +68,13 @@ kernel.func @large(%x: tensor<8x160xf32>, %y: tensor<8x160xf32>, %z: tensor<8xf3
   kernel.return %r, %t : tensor<8x160xf32>, tensor<8xf32>
 }
 
-// What is chosen by hand stays; where the kernel itself reads what it has written, that had better be in a cache.
+// A schedule written by hand stays as it is.
 // CHECK-LABEL: kernel.func @by_hand
-// CHECK-SAME:    kernel.nontemporal = array<i64: 1, 2>
+// CHECK-SAME:    op 1 [for d1 by 16, vector d1 by 16 {nontemporal 0}]
 // LOOPS-LABEL: kernel.func @by_hand
 // LOOPS:         vector.store %{{.*}}, %y[%{{.*}}] :
 // LOOPS:         vector.store %{{.*}}, %z[%{{.*}}] {nontemporal = true} :
-kernel.func @by_hand(%x: tensor<4x32xf32>, %y: tensor<4x32xf32>, %z: tensor<4x32xf32>) -> (tensor<4x32xf32>, tensor<4x32xf32>) attributes {kernel.shared = 1, kernel.nontemporal = array<i64: 1, 2>, kernel.schedule = #kernel.schedule<[for d0, for d1 by 16, vector d1 by 16]>} {
+kernel.func @by_hand(%x: tensor<4x32xf32>, %y: tensor<4x32xf32>, %z: tensor<4x32xf32>) -> (tensor<4x32xf32>, tensor<4x32xf32>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0], op 0 [for d1 by 16, vector d1 by 16], op 1 [for d1 by 16, vector d1 by 16 {nontemporal 0}]>} {
   %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x32xf32>) outs(%y : tensor<4x32xf32>) {
   ^bb0(%a: f32, %o: f32):
     %s = arith.mulf %a, %a : f32

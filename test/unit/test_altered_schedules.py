@@ -39,9 +39,12 @@ PROGRAMS = {
 }
 NUMBERS = (0, 1, 2, 3, 4, 5, 7, 8, 16, 32, 33, 64, 100, 256, 1000)
 LEVEL = re.compile(r"(?:parallel|for|unroll|vector) d\d+[^,\]{]*(?: \{[^}]*\})?")
-KINDS, ACTIONS = ("parallel", "for", "unroll", "vector"), ("pack 1", "prefetch", "grain N")
+KINDS, ACTIONS = (
+    ("parallel", "for", "unroll", "vector"),
+    ("pack 1", "prefetch", "grain N", "nontemporal N"),
+)
 MORE = (
-    *("kernel.in_place = [array<i64: N, N>]", "kernel.nontemporal = array<i64: N>"),
+    *("kernel.in_place = [array<i64: N, N>]",),
     *("kernel.shared = N : i64", "kernel.schedule = #kernel.schedule<[for dN by N]>"),
 )
 

@@ -58,7 +58,6 @@ PASSES: dict[str, str] = {
     "schedule": "stepwell.transforms.kernels.schedule:Schedule",
     "pack-operands": "stepwell.transforms.kernels.pack_operands:PackOperands",
     "compute-once": "stepwell.transforms.kernels.compute_once:ComputeOnce",
-    "nontemporal-stores": "stepwell.transforms.kernels.nontemporal:NontemporalStores",
     "bufferize": "stepwell.lowering.bufferize:Bufferize",
     "run-together": "stepwell.transforms.buffers.run_together:RunTogether",
     "plan-memory": "stepwell.transforms.buffers.plan_memory:PlanMemory",

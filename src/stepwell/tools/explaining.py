@@ -10,7 +10,6 @@ from functools import cached_property
 from os.path import basename
 
 import numpy as np
-from xdsl.dialects.builtin import DenseArrayBase
 
 from stepwell.analysis.constness import entries
 from stepwell.analysis.cost import Breakdown, predict
@@ -179,7 +178,3 @@ def _schedule(function: kernel.FuncOp) -> Iterator[str]:
         yield f"[{', '.join(map(str, found.levels))}]" if found.levels else "none"
     for number, levels in found.ops.items():
         yield f"op {number} [{', '.join(map(str, levels))}]"
-    past = function.attributes.get("kernel.nontemporal")
-    if isinstance(past, DenseArrayBase):
-        numbers = ", ".join(str(n) for n in past.get_values())
-        yield f"stores past the caches into {numbers}"

@@ -92,22 +92,6 @@ kernel.func @k(%x: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.shred 
 // -----
 
 // kernel_func_c8
-// expected-error@+1 {{kernel.nontemporal must be an array of numbers of arguments that are destinations, from 1 to 1, got array<i64: 0>}}
-kernel.func @k(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.nontemporal = array<i64: 0>} {
-  kernel.return %x : tensor<4x4xf32>
-}
-
-// -----
-
-// kernel_func_c8
-// expected-error@+1 {{kernel.nontemporal must be an array of numbers of arguments that are destinations, from 0 to 1, got array<i64: 1>}}
-kernel.func @k(%x: memref<4x4xf32>, %n: index) attributes {kernel.nontemporal = array<i64: 1>} {
-  kernel.return
-}
-
-// -----
-
-// kernel_func_c9
 // expected-error@+1 {{kernel.in_place is found by bufferize: leave it off on tensors}}
 kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {kernel.in_place = [array<i64: 0, 1>]} {
   kernel.return %x : tensor<4xf32>
@@ -115,7 +99,7 @@ kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes
 
 // -----
 
-// kernel_func_c9
+// kernel_func_c8
 // expected-error@+1 {{kernel.in_place must be pairs of numbers of arguments that are buffers, got [array<i64: 7, 64>]}}
 kernel.func @k(%x: memref<4xf32>, %y: memref<4xf32>) attributes {kernel.in_place = [array<i64: 7, 64>]} {
   kernel.return
@@ -123,7 +107,7 @@ kernel.func @k(%x: memref<4xf32>, %y: memref<4xf32>) attributes {kernel.in_place
 
 // -----
 
-// kernel_func_c10
+// kernel_func_c9
 // expected-error@+1 {{kernel.within must be arrays of three numbers on a linalg.generic: a loop, and the inputs, of type index, where its part begins and ends, got [array<i64: 0, 0, 1>]}}
 kernel.func @k(%x: memref<4xf32>, %n: index, %y: memref<4xf32>) {
   linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x, %n : memref<4xf32>, index) outs(%y : memref<4xf32>) attrs = {kernel.within = [array<i64: 0, 0, 1>]} {

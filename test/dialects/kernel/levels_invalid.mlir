@@ -2,7 +2,7 @@
 
 // Each case breaks one rule of levels, or of where they stand.
 
-// kernel_func_c11
+// kernel_func_c10
 // expected-error@+1 {{kernel.schedule must be #kernel.schedule<[...]>, got 3 : i64}}
 kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {kernel.schedule = 3} {
   kernel.return %y : tensor<4xf32>
@@ -70,6 +70,12 @@ kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes
 
 // -----
 
+// kernel_schedule_c6
+// expected-error@+1 {{'for d0 even': only parallel and for levels of several iterations have a tail}}
+"test.op"() {s = #kernel.schedule<[for d0 by 4, for d0 even]>} : () -> ()
+
+// -----
+
 // kernel_schedule_c5
 // expected-error@+1 {{'vector d0 by 7': a vector has a power of two of iterations, up to 256}}
 "test.op"() {s = #kernel.schedule<[vector d0 by 7]>} : () -> ()
@@ -98,7 +104,7 @@ kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes
 
 // -----
 
-// expected-error@+1 {{expected an action (grain, pipeline, prefetch, pack, sum, stage), got 'pac'}}
+// expected-error@+1 {{expected an action (grain, pipeline, prefetch, pack, sum, stage, nontemporal), got 'pac'}}
 "test.op"() {s = #kernel.schedule<[for d0 {pac 1}]>} : () -> ()
 
 // -----

@@ -13,7 +13,7 @@
 
 // -----
 
-// kernel_func_c12
+// kernel_func_c11
 // expected-error@+1 {{kernel.versions must be a list of #kernel.version<...>, got []}}
 kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {kernel.versions = []} {
   kernel.return %y : tensor<4xf32>
@@ -21,7 +21,7 @@ kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes
 
 // -----
 
-// kernel_func_c12
+// kernel_func_c11
 // expected-error@+1 {{a version is for the length of a shared loop, of which there are 1, got d1}}
 kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {kernel.shared = 1, kernel.versions = [#kernel.version<d1 from 1 to 1, #kernel.schedule<[for d0]>>]} {
   kernel.return %y : tensor<4xf32>

@@ -47,7 +47,7 @@ def check_nesting(
     inputs = [value.owner for op in ops if isinstance(op, linalg.GenericOp) for value in op.inputs]
     if nesting.whole_reads and any(isinstance(o, Operation) and is_border(o) for o in inputs):
         refuse("an image within a border is read by single elements or vectors alone")
-    for op, each, (axis, width, many, _) in zip(ops, loops, nesting.lanes, strict=True):
+    for op, each, (axis, width, many, *_) in zip(ops, loops, nesting.lanes, strict=True):
         if 0 <= axis < len(each) and width * many > 1 and not each[axis] and not is_free(op, each):
             refuse(f"iterations of d{axis} run in order")
     if nesting.split:
@@ -70,7 +70,10 @@ def _check_steps(nesting: Nesting) -> None:
 
 def _check_vectors(nesting: Nesting) -> None:
     """Check that ops agree on the vectorised shared loop, and that tiles fit it."""
-    shared = {lanes if 0 <= lanes.axis < nesting.shared else None for lanes in nesting.lanes}
+    shared = {
+        lanes._replace(nontemporal=()) if 0 <= lanes.axis < nesting.shared else None
+        for lanes in nesting.lanes
+    }
     if len(shared) > 1:
         refuse("ops of a kernel must agree on how the loops that they share are vectors")
     if nesting.tile != (1, 1) and 0 <= nesting.axis < nesting.shared - 1:

@@ -34,6 +34,8 @@ class Lanes(NamedTuple):
     width: int = 1
     many: int = 1
     tail: str = PEEL
+    nontemporal: tuple[int, ...] = ()
+    """The results that are written with nontemporal stores."""
 
 
 NO_LANES = Lanes()
@@ -113,7 +115,7 @@ class Nesting:
     def step(self, loop: int) -> int:
         """Return the iterations of a shared loop that the innermost levels compute."""
         if loop == self.axis:
-            _, width, many, _ = self.lanes[0]
+            _, width, many, *_ = self.lanes[0]
             return width * (self.tile[1] if self.tile != (1, 1) else many)
         if loop == self.shared - 1:
             return max(self.band, self.tile[1], 1)

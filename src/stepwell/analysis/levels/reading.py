@@ -21,6 +21,7 @@ from stepwell.analysis.levels.nesting import (
     loop_ops,
     loops_of,
 )
+from stepwell.analysis.levels.stores import check_stores
 from stepwell.analysis.levels.tail_rules import check_tails
 from stepwell.analysis.levels.writing import levels_of
 from stepwell.analysis.structured import indices
@@ -94,6 +95,7 @@ def check_levels(function: kernel.FuncOp, schedule: Schedule) -> Nesting:
     nesting = reader.nesting()
     check_nesting(reader.ops, reader.loops, nesting, reader.all)
     check_tails(function, nesting)
+    check_stores(function, nesting)
     if (spelled := levels_of(function, nesting)) != schedule:
         raise VerifyException(f"no loops can be made so; the nearest are {spelled}")
     return nesting
@@ -237,7 +239,9 @@ class _Reader:
         found = [level for level in levels if level.loop == axis and level is not vector]
         unrolled = len(found) > 1 and found[-1].kind == UNROLL
         tail = next((level.tail for level in found if level.tail != PEEL), PEEL)
-        return Lanes(axis, width, max(found[-2].step // width, 1) if unrolled else 1, tail)
+        many = max(found[-2].step // width, 1) if unrolled else 1
+        past = [a.number or 0 for a in vector.actions if a.name == "nontemporal"] if vector else []
+        return Lanes(axis, width, many, tail, tuple(past))
 
     def _abreast(self, levels: Levels) -> int:
         """Return the own loop whose scalar iterations are interleaved; or -1."""

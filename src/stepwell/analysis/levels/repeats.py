@@ -53,9 +53,6 @@ class Repeats:
         )
         self.pairs = [(args[a], args[b]) for a, b in numbers]
         """Pairs of an input and the output that may be the same memory."""
-        past = function.attributes.get("kernel.nontemporal")
-        places = map(int, past.get_values()) if isinstance(past, DenseArrayBase) else ()
-        self.nontemporal = {args[n] for n in places}
 
     def _read_fills(self) -> None:
         """Drop the fills that only initialise a sum, and find the ops that read old values."""
@@ -93,8 +90,7 @@ class Repeats:
         reads = {value for value, _ in read(op)} | set(loaded(op))
         outside = any(not isinstance(value.owner, memref.AllocOp) for value in results)
         overwritten = {a for a, _ in self.pairs} if outside else set[SSAValue]()
-        fresh = op not in self.keeping and not results & self.nontemporal
-        return fresh and not reads & (results | overwritten)
+        return op not in self.keeping and not reads & (results | overwritten)
 
     def _is_passed(self, value: SSAValue) -> bool:
         """Whether ops pass one element of a buffer to each other within a shared iteration."""

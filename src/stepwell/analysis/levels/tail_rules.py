@@ -92,7 +92,7 @@ class TailRules:
 
     def own(self, number: int, lanes: Lanes) -> str:
         """Return why a vectorised loop of one op cannot end so; "" if it can."""
-        op, (axis, width, _, tail) = self.ops[number], lanes
+        op, (axis, width, _, tail, _) = self.ops[number], lanes
         if tail == PEEL:
             return ""
         if tail == MASK:

@@ -198,7 +198,7 @@ class _Writer:
 
     def _inner(self, number: int) -> Iterator[Level]:
         found, loops = self.nesting, self.loops[number]
-        axis, width, many, tail = found.lanes[number]
+        axis, width, many, tail, stores = found.lanes[number]
         own = range(self.shared, len(loops))
         ordered = [k for k in own if loops[k]] + [k for k in own if not loops[k]]
         ask = found.prefetch and not found.in_steps and not all(loops) and found.axis >= 0
@@ -218,7 +218,8 @@ class _Writer:
         if step > width:
             yield Level(UNROLL, axis, width)
         if width > 1:
-            yield Level(VECTOR, axis, width)
+            past = tuple(Action("nontemporal", output) for output in stores)
+            yield Level(VECTOR, axis, width, actions=past)
 
     # split sums
 
@@ -232,7 +233,7 @@ class _Writer:
                 found[number] = _of_several_steps((*self._nest(), *self._inner(number)))
                 continue
             cut = self._cut(number)
-            axis, width, many, _ = nesting.lanes[number]
+            axis, width, many, *_ = nesting.lanes[number]
             levels = [Level(PARALLEL, cut, 1, nesting.split, prefetch)]
             if self.shared:
                 levels += [Level(FOR, cut, nesting.split_rows), Level(FOR, 0, width * many)]
@@ -253,7 +254,7 @@ class _Writer:
         """Return the loop of a sum that is split: the longest, counted in steps of vectors."""
         op = self.ops[number]
         assert isinstance(op, linalg.GenericOp)
-        axis, width, many, _ = self.nesting.lanes[number]
+        axis, width, many, *_ = self.nesting.lanes[number]
         guess = ASSUMED_ROWS if self.shared else ASSUMED_LOOP_EXTENT
         sizes = [guess if n == DYNAMIC_INDEX else n for n in extents(op)]
         units = [width * many if k == axis and not self.shared else 1 for k in range(len(sizes))]

@@ -34,12 +34,14 @@ from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import is_border
+from stepwell.transforms.kernels.kernel_signature import launches_of
 from stepwell.transforms.kernels.schedule.along import sums_along, vectorise_apart
 from stepwell.transforms.kernels.schedule.beyond import Arguments
 from stepwell.transforms.kernels.schedule.block_sizes import lanes_of_columns
 from stepwell.transforms.kernels.schedule.blocking import Contraction, choose, wants_prefetch
 from stepwell.transforms.kernels.schedule.groups import Device, write_groups
 from stepwell.transforms.kernels.schedule.locked import write_all_tuned
+from stepwell.transforms.kernels.schedule.nontemporal import store_past_caches
 from stepwell.transforms.kernels.schedule.panels import panel_columns_of, vectorise_panels
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.run_in_parallel import is_scattered, run_in_parallel
@@ -94,7 +96,7 @@ class Schedule(Pass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Schedule each kernel."""
         done = write_all_tuned(op, self.lock) if self.lock else set[kernel.FuncOp]()
-        machine = machine_of(self.machine)
+        machine, launches = machine_of(self.machine), launches_of(op)
         ready, idle = constant_arguments(op), Program(op).idle
         for function in op.ops:
             if not isinstance(function, kernel.FuncOp):
@@ -108,6 +110,7 @@ class Schedule(Pass):
                 some = given.ready if machine.l2 and machine.versions else None
                 masks = machine.versions > 0 and machine.vector_bits >= MASKED_BITS
                 with_versions(function, some, schedule, tuned, masks)
+                store_past_caches(function, launches.get(name, ()), machine)
 
 
 def _in_groups(function: kernel.FuncOp, machine: Machine) -> bool:

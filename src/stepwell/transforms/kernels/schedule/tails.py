@@ -23,6 +23,7 @@ from stepwell.analysis.levels import (
 )
 from stepwell.analysis.levels.nesting import LoopedOp, loops_of
 from stepwell.analysis.levels.repeats import written
+from stepwell.analysis.levels.stores import why_not_nontemporal
 from stepwell.analysis.levels.tail_rules import TailRules
 from stepwell.analysis.levels.tails import emitted, ends_apart, parts_of
 from stepwell.dialects import kernel
@@ -80,12 +81,16 @@ def other_tails(function: kernel.FuncOp, nesting: Nesting) -> list[Nesting]:
 
 
 def settle_tails(function: kernel.FuncOp) -> None:
-    """Replace the tail policies that a kernel cannot have on the memory `bufferize` gives it."""
+    """Replace what a kernel cannot have on the memory that `bufferize` gives it.
+
+    That is, tail policies by which iterations run twice, and nontemporal stores.
+    """
     schedule = schedule_of(function)
     versions = versions_in(function.attributes.get(VERSIONS))
     lists = [schedule, *(each.schedule.data for each in versions)]
-    words = {level.tail for each in lists if each is not None for level in each.all_levels()}
-    if words <= {PEEL, EVEN, BORDER}:
+    levels = [level for each in lists if each is not None for level in each.all_levels()]
+    past = any(level.action("nontemporal") for level in levels)
+    if not past and {level.tail for level in levels} <= {PEEL, EVEN, BORDER}:
         return
     old = nestings_of(function)
     new = [_settled(TailRules(function, each)) for each in old]
@@ -98,13 +103,16 @@ def _settled(rules: TailRules) -> Nesting:
     for loop, tail in nesting.tails.items():
         if rules.shared(loop, tail):
             found[loop] = PEEL if rules.shared(loop, EVEN) else EVEN
-    lanes = [
-        x._replace(tail=PEEL)
-        if (rules.vectors(x.tail) if x.axis < nesting.shared else rules.own(n, x))
-        else x
-        for n, x in enumerate(nesting.lanes)
-    ]
+    lanes = [_settled_lanes(rules, number) for number in range(len(nesting.lanes))]
     return replace(nesting, tails=_without_peel(found), lanes=tuple(lanes))
+
+
+def _settled_lanes(rules: TailRules, number: int) -> Lanes:
+    nesting, op, found = rules.nesting, rules.ops[number], rules.nesting.lanes[number]
+    own = found.axis >= nesting.shared
+    said = rules.own(number, found) if own else rules.vectors(found.tail)
+    kept = (n for n in found.nontemporal if not why_not_nontemporal(op, nesting, found, n))
+    return found._replace(tail=PEEL if said else found.tail, nontemporal=tuple(kept))
 
 
 def _without_peel(tails: dict[int, str]) -> dict[int, str]:
@@ -181,6 +189,8 @@ class _Choice:
 
     def _own(self, number: int, lanes: Lanes) -> str:
         """Choose for vectors along a loop of one op."""
+        if lanes.nontemporal:
+            return PEEL
         if self.masks and not self.rules.own(number, lanes._replace(tail=MASK)):
             return MASK
         return PEEL if self.rules.own(number, lanes._replace(tail=OVERLAP)) else OVERLAP
