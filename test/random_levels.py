@@ -257,14 +257,8 @@ def tried(name: str, choose: Choose[Any]) -> str | None:
 
     AssertionError where levels are accepted but the loops are not made, or compute something else.
     """
-    found = subject(name)
-    module = found.module.clone()
-    functions = Subject(module, [], []).kernels
-    function = choose(functions)
-    for each in functions:
-        if each is not function:
-            MACHINES[0].apply(Context(), ModuleOp([copy := each.clone()]))
-            each.attributes = copy.attributes
+    module = subject(name).module.clone()
+    function = choose(Subject(module, [], []).kernels)
     try:
         schedule = near(function, choose)
         attribute = kernel.ScheduleAttr(schedule)
@@ -273,8 +267,20 @@ def tried(name: str, choose: Choose[Any]) -> str | None:
         check_levels(function, schedule)
     except VerifyException:
         return None
+    compare(name, module, function, attribute)
+    return str(schedule)
+
+
+def compare(
+    name: str, module: ModuleOp, function: kernel.FuncOp, attribute: kernel.ScheduleAttr
+) -> None:
+    """Run a program, one kernel of which has these levels; AssertionError if it is not right."""
+    found, text = subject(name), str(attribute.data)
+    for each in Subject(module, [], []).kernels:
+        if each is not function:
+            MACHINES[0].apply(Context(), ModuleOp([copy := each.clone()]))
+            each.attributes = copy.attributes
     function.attributes["kernel.schedule"] = attribute
-    text = str(schedule)
     outputs = [np.zeros_like(each) for each in found.want]
     try:
         _run(registry().context(), module, LOOPS)
@@ -285,4 +291,3 @@ def tried(name: str, choose: Choose[Any]) -> str | None:
     for got, want in zip(outputs, found.want, strict=True):
         loose = 2e-2 if "f16" in KERNELS[name][1] else 2e-5
         np.testing.assert_allclose(got, want, rtol=loose, atol=loose, err_msg=f"{name}: {text}")
-    return text

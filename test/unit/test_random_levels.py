@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
-from random_levels import KERNELS, subject, tried
+from random_levels import KERNELS, Subject, compare, subject, tried
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.levels import check_levels
-from stepwell.dialects.kernel.levels import schedule_from
+from stepwell.dialects.kernel.levels import ScheduleAttr, schedule_from
 
 FEW = int(os.environ.get("EXAMPLES", "3"))
 MANY = int(os.environ.get("EXAMPLES", str(-(-10_000 // len(KERNELS)))))
@@ -91,3 +91,45 @@ def test_a_block_of_one_iteration_of_the_sum() -> None:
     )
     nesting = check_levels(subject("convolution").kernels[-1], schedule_from(levels))
     assert nesting.blocks == (8, 8, 1)
+
+
+ORDERS = [
+    "for d2 by 4, for d0 by 4, for d1 by 8, for d0 by 2",
+    "for d2 by 4 {pack 0}, for d0 by 4, for d1 by 8 {pack 1}, for d0 by 2",
+    "for d1 by 8, for d2 by 4 {pack 0, pack 1}, for d0 by 2",
+    "parallel d1 by 8, for d0 by 4, for d2 by 4 {pack 0, prefetch}, for d0 by 2",
+    "parallel d0 by 4, parallel d1 by 24, for d1 by 16, for d2 by 8 {pack 1}, for d2 by 4, for d1 by 8, for d0 by 2",
+    "parallel d0 by 4, for d2 by 8 {pack 1}, for d1 by 8, for d2 by 4 {pack 0}, for d0 by 2",
+    "parallel d0 by 4, for d2 by 8, for d1 by 8, for d2 by 4 {pack 1 as first, prefetch}, for d0 by 2",
+    "parallel d0 by 4 {pack 0}, for d1 by 8 {pack 1}, for d2 by 4, for d0 by 2",
+]  # fmt: skip
+"""Orders of a product's levels: the sum outermost, both operands packed, three levels of columns."""
+
+
+@pytest.mark.parametrize("levels", ORDERS)
+@pytest.mark.parametrize("name", ["product", "even"])
+def test_contractions_have_levels_in_any_order(name: str, levels: str) -> None:
+    tile = "unroll d0, unroll d1 by 4, vector d1 by 4]"
+    text = f"[{levels}], op 0 [for d2, {tile}, op 1 [{tile}"
+    module = subject(name).module.clone()
+    (function,) = Subject(module, [], []).kernels
+    attribute = ScheduleAttr(schedule_from(text))
+    check_levels(function, attribute.data)
+    compare(name, module, function, attribute)
+
+
+@pytest.mark.parametrize(
+    ("name", "levels", "message"),
+    [
+        ("unknown", "for d2 by 4, for d0 by 4, for d1 by 8, for d0 by 2", "partial sums need rows"),
+        ("even", "parallel d1 by 8, parallel d0 by 4, for d2 by 4, for d0 by 2", "loops in order"),
+        ("even", "for d0 by 4, for d1 by 8, for d2 by 4 {pack 0 as first}, for d0 by 2", "as first"),
+        ("even", "for d0 by 4, for d1 by 8 {prefetch}, for d2 by 4, for d0 by 2", "is not for"),
+        ("even", "for d1 by 8, for d2 by 4", "end in steps of"),
+    ],
+)  # fmt: skip
+def test_orders_that_are_refused(name: str, levels: str, message: str) -> None:
+    tile = "unroll d0, unroll d1 by 4, vector d1 by 4]"
+    text = f"[{levels}], op 0 [for d2, {tile}, op 1 [{tile}"
+    with pytest.raises(VerifyException, match=message):
+        check_levels(subject(name).kernels[0], schedule_from(text))
