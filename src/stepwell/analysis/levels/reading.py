@@ -138,8 +138,8 @@ class _Reader:
 
     def nesting(self) -> Nesting:
         """Return the nesting that the levels describe."""
-        found = self._nesting()
         levels = self._in_steps()
+        found = self._nesting(levels)
         if levels is not None and levels_of(self.function, found) != self.schedule:
             found.blocks, found.strip, found.order = (), (0, 0), self._order(levels)
             self._read_tile(found)
@@ -159,7 +159,7 @@ class _Reader:
             for each in self.levels[: levels.walked]
         )
 
-    def _nesting(self) -> Nesting:
+    def _nesting(self, levels: InSteps | None) -> Nesting:
         found = Nesting(self.shared)
         if not self.ops:
             self._read_threads(found)
@@ -174,7 +174,8 @@ class _Reader:
         for mark in set(self._marks()):
             setattr(found, mark, True)
         found.prefetch = max((_distance(level) for each in self.all for level in each), default=0)
-        found.blocks, found.strip = self._block(), self._strip()
+        if levels is not None:
+            self._read_steps(found, levels)
         found.tails = {
             level.loop: level.tail
             for level in self.levels
@@ -287,34 +288,17 @@ class _Reader:
         steps = [level.step for level in self.levels if level.loop == k and level.kind in OUTER]
         return steps[-1] if steps else 1
 
-    def _cut(self) -> Level | None:
-        """Return the level that splits a sum into parts with partial sums in scratch.
-
-        Its loop is the sum's last. A part has a second level of that loop; or, of one iteration,
-        levels of other loops, which elsewhere are around the sum's last.
-        """
-        for number in self.sums[:1]:
-            *_, depth = [k for k, parallel in enumerate(self.loops[number]) if not parallel]
-            levels = [level for level in self.all[number] if level.kind == FOR]
-            found = [level for level in levels if level.loop == depth]
-            if len(found) > 1 or (found and found[0].step == 1 and found[0] is not levels[-1]):
-                return found[0]
-        return None
-
-    def _block(self) -> tuple[int, ...]:
-        cut = self._cut()
-        if cut is None or cut not in self.levels:
-            return ()
-        before = self.levels[: self.levels.index(cut)]
-        columns = [level for level in before if level.loop == self.shared - 1]
-        rows = [level for level in before if level.loop == self.shared - 2]
-        if not columns or not rows:
-            return ()
-        sizes = {level.loop: level.step for level in reversed(before) if level.loop < self.shared}
+    def _read_steps(self, found: Nesting, levels: InSteps) -> None:
+        """Read a block, if levels split rows and columns before the sum; a strip, if columns."""
+        split, row, column = levels.splits[0], self.shared - 2, self.shared - 1
+        deep, sizes = levels.levels[split].step, dict[int, int]()
+        for level in levels.levels[:split]:
+            sizes.setdefault(level.loop, level.step)
         first = self._first_of_rows()
-        if any(n > 1 for k, n in sizes.items() if k < first):
-            return ()
-        return (*(sizes.get(k, 1) for k in range(first, self.shared)), cut.step)
+        if column in sizes and row not in sizes:
+            found.strip = sizes[column], deep
+        elif column in sizes and all(sizes.get(k, 1) == 1 for k in range(first)):
+            found.blocks = (*(sizes.get(k, 1) for k in range(first, self.shared)), deep)
 
     def _first_of_rows(self) -> int:
         """Return the first shared loop after the last one that the packed operand varies with."""
@@ -324,14 +308,6 @@ class _Reader:
             if self.shared - 1 in used and self.shared - 2 not in used:
                 return first_of_rows(index, self.shared)
         return self.shared - 2
-
-    def _strip(self) -> tuple[int, int]:
-        cut = self._cut()
-        if cut is None or cut not in self.levels or self._block():
-            return 0, 0
-        before = self.levels[: self.levels.index(cut)]
-        columns = [level.step for level in before if level.loop == self.shared - 1]
-        return (columns[0], cut.step) if columns else (0, 0)
 
 
 def _distance(level: Level) -> int:
