@@ -12,7 +12,7 @@ from stepwell.testing.op_rows.values import anything
 
 OPS = sorting.OPS
 
-MATRICES = ((0, 5), (3, 0), (1, 1), (7, 33), (2, 300))
+MATRICES = ((0, 5), (3, 0), (1, 1), (2, 33), (1, 300))
 
 
 def _rows(name: str, element: str) -> tuple[Row, ...]:
@@ -38,7 +38,7 @@ def _rows(name: str, element: str) -> tuple[Row, ...]:
         row("of one element", "3x1", "axis = 1"),
         row("of no element", "3x0", "axis = 1"),
         row("of unknown sizes", "?x?", "axis = 1", ("f32", "i16"), MATRICES),
-        row("of unknown rows", "?x9", "axis = 0, descending", ("f64", "ui16"), ((0, 9), (33, 9))),
+        row("of unknown rows", "?x3", "axis = 0, descending", ("f64", "ui16"), ((0, 3), (33, 3))),
     )
 
 
