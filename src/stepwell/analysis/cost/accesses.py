@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import ceil, prod
+from math import ceil, gcd, prod
 from typing import TypeAlias
 
 from xdsl.dialects import memref, tensor
@@ -152,7 +152,7 @@ class Access:
         if self.anywhere:
             whole = prod(axis.size for axis in self.axes) * self.bytes
             return min(whole, prod(ranges) * line)
-        run, lines, dense = float(self.bytes), 1.0, True
+        run, lines, dense, ragged = float(self.bytes), 1.0, True, 0
         for axis in self.by_stride:
             many = axis.touched(ranges)
             if dense and axis.stride * self.bytes <= max(run, line):
@@ -161,7 +161,9 @@ class Access:
             else:
                 dense = False
                 lines *= many
-        return lines * max(run, min(line, run + self.bytes))
+                if many > 1:  # runs begin anywhere in a line
+                    ragged = max(ragged, line - gcd(axis.stride * self.bytes, line))
+        return lines * max(run + ragged, min(line, run + self.bytes))
 
     def packed(self, axis: int, ranges: Sequence[float]) -> Access:
         """Return the access to a packed copy for these ranges, with contiguous lanes."""

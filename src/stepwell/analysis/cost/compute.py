@@ -19,9 +19,9 @@ MAX_PREDICTED_ITERATIONS = 8
 """Iterations of a loop below which its end is mostly predicted: predictors remember at least this
 many branches of a kind (Agner Fog's guide to microarchitectures)."""
 BROADCAST_LOADS = 1.75
-"""Cost, in loads, of a load that broadcasts an element to a vector: a register tile of 14 rows by
-one vector reaches 0.55 of the peak on Zen 4, of 8 rows 0.6 with AVX2, of 24 rows 0.53 on Ice
-Lake."""
+"""Cost, in loads, of a load that broadcasts an element to a vector, whatever its width: a register
+tile of one vector by 8 rows reaches 0.6 of the peak with AVX2, by 24 rows 0.53 on Ice Lake, and by
+13 rows all of it on Zen 4, where a vector takes two passes."""
 LOOP_INSTRUCTIONS = 2
 """Instructions of loop control in each iteration: one counts, one compares and branches."""
 
@@ -108,8 +108,10 @@ def _fragments(nest: Nest, loop: int) -> Iterator[tuple[float, float, float]]:
                     inner[part] = inner.get(part, 0.0) + many * times
         blocks = inner
     for part, many in blocks.items():
-        if loop != nest.axis or part % nest.width == 0:
+        if loop != nest.axis or (part % nest.width == 0 and not nest.in_panels):
             yield many, part, part / (nest.width if loop == nest.axis else 1)
+        elif nest.in_panels:  # a panel is filled with zeros
+            yield many, part, ceil(nest.units[loop] / nest.width)
         elif nest.sums or len(nest.units) > 1:  # the last vector overlaps the one before
             yield many, part, ceil(part / nest.width)
         else:
@@ -207,7 +209,7 @@ def _passes(nest: Nest, access: Access, point: Point, machine: Machine) -> tuple
         return 1.0, 0.0
     passes = max(nest.width * access.bytes * 8 / machine.unit_bits, 1.0)
     if nest.axis not in access.loops:
-        return (1.0 if access.written else BROADCAST_LOADS * passes), 0.0
+        return (1.0 if access.written else BROADCAST_LOADS), 0.0
     stride = access.stride(nest.axis)
     if stride == 1:
         return passes, 0.0

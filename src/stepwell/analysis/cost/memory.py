@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import inf, prod
+from math import prod
 
 from xdsl.ir import SSAValue
 
@@ -194,8 +194,6 @@ def _through(nest: Nest, access: Access, depth: int, line: int) -> float:
 
 def _in_turn(nest: Nest, access: Access) -> float:
     """Return the length in bytes of the runs of an access, as far as prefetchers follow them."""
-    if nest.prefetches and not nest.packs:
-        return inf
     ranges = [1.0] * len(nest.sizes)
     for loop, unit in nest.units.items():
         ranges[loop] = float(unit)

@@ -162,6 +162,16 @@ class Nest:
         return found
 
     @cached_property
+    def in_panels(self) -> bool:
+        """Whether an operand is read from panels as wide as the innermost levels."""
+        return any(
+            any(axis.is_rest and self.axis in axis.steps for axis in access.axes)
+            or (access.is_copy and self.axis in access.loops)
+            for access in self.accesses
+            if not access.written
+        )
+
+    @cached_property
     def prefetches(self) -> bool:
         """Whether a level prefetches what its next step reads."""
         return any(step.level.action("prefetch") for step in self.steps if step.level.actions)

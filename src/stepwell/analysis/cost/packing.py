@@ -32,13 +32,23 @@ def _ports(nest: Nest, pack: Pack, machine: Machine) -> float:
     elements = prod((ranges[k] for k in pack.access.loops), start=1.0)
     elements *= prod((step.trips for step in outside), start=1.0)
     passes = elements * pack.access.bytes * 8 / machine.unit_bits
-    stores = passes / machine.store_ports
+    stores = (passes + _tail(nest, pack, elements, machine)) / machine.store_ports
     if pack.how == "first":  # packed by the tile that reads it first, which loads it anyway
         return stores
     loads = passes / machine.load_ports
     if nest.axis in pack.access.loops and pack.access.stride(nest.axis) != 1:
         loads += passes * log2(nest.width) / machine.shuffle_ports  # transposed through registers
     return max(stores, loads)
+
+
+def _tail(nest: Nest, pack: Pack, elements: float, machine: Machine) -> float:
+    """Return the stores of the last columns: zeros fill a panel, single elements are copied."""
+    size, panel = nest.sizes[nest.axis], nest.units.get(nest.axis, 1)
+    panel = -(-panel // nest.width) * nest.width
+    if nest.axis not in pack.access.loops or not size % panel:
+        return 0.0
+    zeros = panel * pack.access.bytes * 8 / machine.unit_bits
+    return elements / size * (zeros + size % nest.width)
 
 
 def _waiting(
