@@ -14,7 +14,7 @@ choice that results depend on depends on the number of threads.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import ClassVar
@@ -43,12 +43,14 @@ from stepwell.transforms.kernels.schedule.groups import Device, write_groups
 from stepwell.transforms.kernels.schedule.locked import write_all_tuned
 from stepwell.transforms.kernels.schedule.nontemporal import store_past_caches
 from stepwell.transforms.kernels.schedule.panels import panel_columns_of, vectorise_panels
-from stepwell.transforms.kernels.schedule.reasons import explain_choice
+from stepwell.transforms.kernels.schedule.reasons import explain_choice, explanations
 from stepwell.transforms.kernels.schedule.run_in_parallel import is_scattered, run_in_parallel
 from stepwell.transforms.kernels.schedule.scalar import share_tasks
 from stepwell.transforms.kernels.schedule.searching import (
+    all_known,
     drop_marks,
     improve,
+    is_faster,
     machine_of,
     stay_alone,
 )
@@ -155,7 +157,9 @@ def _schedule(
         _write_transpose(function, ops[0], nesting, width)
     elif machine.l2 and sums_along(ops, shared, machine):
         vectorise_apart(function, ops, nesting, machine, given, True)
-    elif blocks := _blocks(function, ops, shared, machine, given):
+    elif (blocks := _blocks(function, ops, shared, machine, given)) and not _reads_in_place(
+        function, ops, blocks, machine, given
+    ):
         return _schedule_blocks(function, ops, nesting, blocks, machine, some)
     elif sum(loops.contracts for loops in ops) > 1 and _have_own(ops, shared):
         _vectorise_band(function, ops, nesting, machine)
@@ -174,10 +178,17 @@ def _write(
     function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, panels: int | None = None
 ) -> None:
     """Write the chosen nesting as levels."""
+    _complete(function, ops, nesting, panels)
+    write_nesting(function, nesting)
+
+
+def _complete(
+    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, panels: int | None = None
+) -> None:
+    """Set the lanes of all ops and the steps of parallel loops."""
     chosen = {loops.op: loops.lanes for loops in ops}
     nesting.lanes = tuple(chosen[op] for op in loop_ops(function))
     nesting.steps = parallel_steps(nesting, [loops.parallel for loops in ops], panels)
-    write_nesting(function, nesting)
 
 
 def _read(op: LoopedOp, some: Range | None) -> Loops:
@@ -225,6 +236,38 @@ def _write_transpose(function: kernel.FuncOp, loops: Loops, nesting: Nesting, wi
         lambda: f"a copy across rows, in tiles of {width} by {width} transposed in registers",
     )
     loops.lanes, nesting.tile = Lanes(nesting.shared - 1, width), (width, 1)
+
+
+def _reads_in_place(
+    function: kernel.FuncOp,
+    ops: Sequence[Loops],
+    blocks: Contraction,
+    machine: Machine,
+    given: Arguments,
+) -> bool:
+    """Whether tiles that read both operands where they lie are predicted to take less time.
+
+    Rounding depends on this choice, so it is made for one thread whatever their number.
+    """
+    shared = choices.number(function, "kernel.shared")
+    axis = _shared_axis(ops, shared)
+    if not blocks.may_read_in_place or axis is None or not all_known(function):
+        return False
+    one = replace(machine, threads=1, cores=1)
+    packed, tiled = Nesting(shared), Nesting(shared)
+    with explanations():  # of choices that may not be made
+        others = [read(loops.op) for loops in ops]
+        if (chosen := _blocks(function, others, shared, one, given)) is None:
+            return False
+        _write_blocks(others, packed, chosen)
+        _complete(function, others, packed)
+        others = [read(loops.op) for loops in ops]
+        _vectorise_shared(function, others, axis, tiled, one)
+        if tiled.tile == (1, 1):
+            return False
+        run_in_parallel(function, others, tiled, one, given)
+        _complete(function, others, tiled)
+    return is_faster(function, tiled, packed, one)
 
 
 def _schedule_blocks(

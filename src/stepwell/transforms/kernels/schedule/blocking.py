@@ -116,6 +116,8 @@ class Contraction:
     bias_to_unsigned: bool = False
     pack_first: bool = False
     prefetch: bool = False
+    may_read_in_place: bool = False
+    """Whether both operands may also be read where they lie, at a price."""
 
 
 def choose(
@@ -191,11 +193,20 @@ def _chosen(
     if not free and not along:
         simple = _in_rows(found, packed, shared, plain.tile[1] * plain.width)
         plain = replace(plain, pack_first=simple, prefetch=bytes >= machine.l2)
+        plain = replace(plain, may_read_in_place=_may_read_in_place(found, packed, shared, first))
     chosen = _widened(found, plain, packed, first, shared)
     explain_choice(found.op, lambda: why_sizes(plain.tile, chosen.block, size))
     if chosen.prefetch:
         explain_choice(found.op, lambda: FAR)
     return chosen
+
+
+def _may_read_in_place(found: Loops, packed: int, shared: int, first: int) -> bool:
+    """Whether a kernel is a plain product whose packed operand has contiguous columns."""
+    op = found.op
+    assert isinstance(op, linalg.GenericOp)
+    product = first == shared - 2 and len(found.parallel) == shared + 1
+    return product and not _is_widened(op) and stride(indices(op)[packed], shared - 1) == 1
 
 
 def _by_sizes(

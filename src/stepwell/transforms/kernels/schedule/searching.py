@@ -62,7 +62,7 @@ def improve(function: kernel.FuncOp, nesting: Nesting, machine: Machine) -> None
         machine.threads < 2
         or machine.kind != "cpu"
         or not nesting.blocks
-        or not _is_known(function)
+        or not all_known(function)
     ):
         return
     readings = readings_of(function, machine.fma, assumed)
@@ -105,7 +105,18 @@ def drop_marks(function: kernel.FuncOp, nesting: Nesting, machine: Machine) -> b
     return True
 
 
-def _is_known(function: kernel.FuncOp) -> bool:
+def is_faster(function: kernel.FuncOp, tiled: Nesting, packed: Nesting, machine: Machine) -> bool:
+    """Whether tiles that read operands in place take less time than blocks that pack one."""
+    predictor = Predictor(function, machine)
+    first, second = (predictor.predict(levels_of(function, each)) for each in (tiled, packed))
+    if first.seconds >= second.seconds:
+        return False
+    said = f"read where they lie, operands take {first.seconds / second.seconds:.2f} of the time"
+    explain_choice(function, lambda: f"{said} of blocks that pack one")
+    return True
+
+
+def all_known(function: kernel.FuncOp) -> bool:
     """Whether all sizes of a kernel are known."""
     return all(DYNAMIC_INDEX not in shape(v) for op in loop_ops(function) for v in op.operands)
 
@@ -122,7 +133,7 @@ def stay_alone(function: kernel.FuncOp, nesting: Nesting, work: int, machine: Ma
         machine.threads < 2
         or machine.kind != "cpu"
         or not nesting.parallel
-        or not _is_known(function)
+        or not all_known(function)
     ):
         return
     predictor = Predictor(function, machine)
