@@ -28,7 +28,6 @@ from xdsl.ir import Attribute
 from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.chains import linearize
 from stepwell.lowering.bufferize.checking import Assumptions, check_buffers
-from stepwell.lowering.bufferize.comparing import compare_runs
 from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.fills import fill_early
 from stepwell.lowering.bufferize.halos import keep_halos
@@ -38,7 +37,7 @@ from stepwell.lowering.bufferize.kernels import kernel_on_buffers
 from stepwell.lowering.bufferize.returns import copy_old_values, wanted_in_place
 from stepwell.lowering.bufferize.views import Steps, buffer_of
 from stepwell.transforms.passes import Pass, fail
-from stepwell.transforms.verifying import checks_all, checks_buffers
+from stepwell.transforms.verifying import checks_buffers
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,6 @@ class Bufferize(Pass):
             if isinstance(function, func.FuncOp) and function.body.blocks:
                 copy_old_values(function)
                 keep_halos(op, function.body.block)
-        before = op.clone() if checks_all() else None
         constants = Constants(op)
         kernels = Kernels(op, constants)
         for function in list(op.ops):
@@ -68,8 +66,6 @@ class Bufferize(Pass):
                 _function(function, kernels, constants)
         kernels.finish()
         constants.finish()
-        if before is not None:
-            compare_runs(before, op, kernels.called)
 
 
 def _function(function: func.FuncOp, kernels: Kernels, constants: Constants) -> None:

@@ -16,6 +16,7 @@ from stepwell.core.diagnostics import CompileError
 from stepwell.dialects import kernel
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.transforms.buffers.plan_memory import PlanMemory
+from stepwell.transforms.buffers.plan_memory.lifetimes import Lifetime, Lifetimes
 
 SIZE = 48
 BYTES = SIZE * SIZE * 4
@@ -148,3 +149,24 @@ def test_planning_twice_is_refused() -> None:
     module = planned(bufferized(host("%r = @flip(%x)")))
     with pytest.raises(CompileError, match="has an arena already"):
         PlanMemory().apply(Context(), parse(str(module)))
+
+
+def test_a_buffer_placed_over_a_live_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lifetime, "meets", lambda life, other: False)
+    _check_found(residuals(2), monkeypatch)
+
+
+def test_a_buffer_that_a_loop_reads_lives_as_long_as_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "%p = @add(%s, %c)\n%t = @flip(%p)\n%q = @rows(%t)\nyield %q"
+    text = "%a = @flip(%x)\n%c = @rows(%a)" + loop(body, "%s", "%x", "%n")
+    monkeypatch.setenv("STEPWELL_VERIFY", "buffers")
+    planned(bufferized(host(text, "%r")))
+    monkeypatch.setattr(Lifetimes, "_span", lambda lives, op, life: lives.time[op])
+    _check_found(text, monkeypatch)
+
+
+def _check_found(text: str, patch: pytest.MonkeyPatch) -> None:
+    patch.setenv("STEPWELL_VERIFY", "buffers")
+    module = bufferized(host(text, "%r")).module
+    with pytest.raises(CompileError, match=r"compiler bug: .*plan-memory"):
+        PlanMemory().apply(Context(), module)

@@ -18,5 +18,5 @@ def checks_buffers() -> bool:
 
 
 def checks_all() -> bool:
-    """Whether the module is verified after each stage, and programs of buffers are run too."""
+    """Whether the module is verified after each stage."""
     return os.environ.get(VARIABLE, "0") not in ("0", "buffers")

@@ -42,6 +42,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from stepwell.analysis.sizes import Size, Sizes, SizeWriter, product
 from stepwell.dialects import kernel
 from stepwell.dialects.types import dtype, locate
+from stepwell.transforms.buffers.plan_memory.checking import PlanCheck
 from stepwell.transforms.buffers.plan_memory.lifetimes import Lifetime, Lifetimes
 from stepwell.transforms.buffers.plan_memory.offsets import (
     ALIGNMENT,
@@ -51,6 +52,7 @@ from stepwell.transforms.buffers.plan_memory.offsets import (
     pack,
 )
 from stepwell.transforms.passes import Pass, fail, remark
+from stepwell.transforms.verifying import checks_buffers
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,9 @@ class _Plan:
         self.function = function
         self.block = function.body.block
         roles = _roles(function)
-        outputs = [a for a, r in zip(self.block.args, roles, strict=True) if r == "output"]
+        self.outputs = outputs = [
+            a for a, r in zip(self.block.args, roles, strict=True) if r == "output"
+        ]
         inputs = [a for a, r in zip(self.block.args, roles, strict=True) if r != "output"]
         self.sizes = Sizes(inputs)
         self.lifetimes = Lifetimes(self.block, outputs, kernels)
@@ -148,6 +152,8 @@ class _Plan:
 
     def write(self) -> None:
         """Replace the temporaries by views of the arena, and add the function for its size."""
+        if checks_buffers():
+            PlanCheck(self._overlap, self.lifetimes.kernels).run(self.block, self.outputs)
         bound = lower_bound(self.static)
         if self.static:
             remark(
@@ -166,6 +172,15 @@ class _Plan:
         assert first is not None
         self.block.insert_ops_before(self.entry, first)
         self._tell_size()
+
+    def _overlap(self, a: SSAValue, b: SSAValue) -> bool:
+        """Whether two temporaries or outputs have memory in common."""
+        one, other = (self.lifetimes.known[value].root() for value in (a, b))
+        if one is other or one not in self.offsets or other not in self.offsets:
+            slots = self.slot_of.get(one), self.slot_of.get(other)
+            return one is other or (slots[0] is not None and slots[0] == slots[1])
+        ends = [self.offsets[each] + (self._bytes(each).number or 0) for each in (one, other)]
+        return self.offsets[one] < ends[1] and self.offsets[other] < ends[0]
 
     def _declare(self) -> None:
         function = self.function
