@@ -120,7 +120,7 @@ class FuseBands(Pass):
                 return None
             for count in range(2, len(chain.steps) + 1):
                 some = chain.before(count)
-                if sum(step.reduces for step in some.steps) < 2 or chain.fused_at(count):
+                if not some.has_kernels or chain.fused_at(count):
                     continue
                 saved = gain(some, machine)
                 if saved is None or (saved < MIN_GAIN and not self.rows):

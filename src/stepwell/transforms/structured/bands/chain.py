@@ -11,7 +11,14 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
 from stepwell.analysis.padded import Padded, padded
-from stepwell.analysis.structured import extents, indices, is_not_fused, is_parallel, shape
+from stepwell.analysis.structured import (
+    contracts,
+    extents,
+    indices,
+    is_not_fused,
+    is_parallel,
+    shape,
+)
 from stepwell.transforms.structured.bands.tiles import (
     Begin,
     Padding,
@@ -49,6 +56,15 @@ class Step:
     def reduces(self) -> bool:
         """Whether its operands must be complete before it runs, as they are in memory."""
         return not isinstance(self.op, linalg.GenericOp) or not all(is_parallel(self.op))
+
+    @property
+    def slides(self) -> bool:
+        """Whether it is a contraction or slides a window: a kernel that no row-wise op shares."""
+        op = self.op
+        if not isinstance(op, linalg.GenericOp) or all(is_parallel(op)):
+            return False
+        used = (expr.used_dims() for index in indices(op)[: len(op.inputs)] for expr in index)
+        return contracts(op) or any(len(loops) > 1 for loops in used)
 
 
 @dataclass
@@ -124,6 +140,12 @@ class Chain:
             r: self.tiles[r] for s in chain.steps for r in s.op.results if r in self.tiles
         }
         return chain
+
+    @property
+    def has_kernels(self) -> bool:
+        """Whether its ops are several kernels: a product or window, and another sum."""
+        sums = sum(step.reduces and step.padded is None for step in self.steps)
+        return sums > 1 and any(step.slides for step in self.steps)
 
     def fused_at(self, count: int) -> bool:
         """Whether the step after ``count`` shares a kernel with one before, as a sum and a bias."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
@@ -22,7 +23,7 @@ ROWS_OF_BLOCK = 192
 """The rows that share one reading of the weights where a product runs alone."""
 CALL = 50e-9
 """Seconds to call a kernel, with its views, inside of a band (measured on a Zen 4)."""
-ROOM = 0.86
+ROOM = 0.9
 """The share of the L2 cache that a band may take."""
 KEPT = 4
 """A fourth of the last cache holds what a chain passes on: programs share the cache, and what is
@@ -90,10 +91,24 @@ class _Model:
     def __post_init__(self) -> None:
         sizes = shape(self.chain.last.results[0])
         self.trips = prod(-(-_known(sizes[k]) // n) for k, n in self.chain.band.items())
-        inside = {r for step in self.chain.steps for r in step.op.results}
-        readers = [s for s in self.chain.steps if s.reduces and s.padded is None]
-        self.passed = {v for step in readers for v, _ in step.reads if v in inside}
-        """The values that kernels of the chain pass to others: an image within its padding."""
+        self.kernels: dict[SSAValue, int] = {}
+        """The number of the kernel that computes each value, in order."""
+        self.passed: set[SSAValue] = set()
+        """The values that kernels pass to others: an image within its padding."""
+        for step in reversed(self.chain.steps):
+            self._place(step)
+
+    def _place(self, step: Step) -> None:
+        """Number the kernel of an op; row-wise ops share one, as `outline-kernels` decides."""
+        before = [(v, self.kernels[v]) for v, _ in step.reads if v in self.kernels]
+        number = max((n for _, n in before), default=0)
+        if step.slides:
+            number = 2 * (number // 2) + 2
+        elif step.reduces and step.padded is None and number % 2 == 0:
+            number += 1  # the first of the row-wise ops behind a product
+        self.kernels.update(dict.fromkeys(step.op.results, number))
+        if step.padded is None:
+            self.passed.update(v for v, n in before if n != number)
 
     @property
     def total(self) -> int:
@@ -104,7 +119,7 @@ class _Model:
         """Whether the L2 cache holds what an op of a band touches, and what other bands reread."""
         threads = max(self.machine.threads, 1)
         most = ROOM * self.machine.l2 - min(self._kept(), self.machine.l2 // 2)
-        return self.trips >= threads and all(self._room(s) <= most for s in self.chain.steps)
+        return self.trips >= threads and all(n <= most for n in self._rooms())
 
     def _kept(self) -> int:
         """Return the bytes of operands from outside that do not vary with the rows."""
@@ -121,13 +136,22 @@ class _Model:
         """Whether a tile varies with the rows of a band."""
         return any(part.begin.root == len(self.chain.band) - 1 for part in tile.values())
 
-    def _room(self, step: Step) -> int:
-        """Return the bytes that an op reads and writes in a band; the fused ones need no others."""
-        results = sum(_bytes(r, self.chain.tiles[r]) for r in step.op.results)
-        if step.padded is not None or not step.reduces:
-            return results
-        inputs = step.reads[: len(step.op.operands) - len(step.op.results)]
-        return results + sum(_bytes(v, tile) for v, tile in inputs if self._follows(tile))
+    def _rooms(self) -> Iterable[int]:
+        """Return the bytes that each kernel of a band reads and writes."""
+        touched: dict[int, dict[SSAValue, int]] = {}
+        tiles = self.chain.tiles
+        for step in self.chain.steps:
+            number = self.kernels[step.op.results[0]]
+            room = touched.setdefault(number, {})
+            for value, tile in step.reads:
+                outside = value not in self.kernels and step.padded is None
+                outside = outside and not isinstance(value.owner, linalg.FillOp | tensor.EmptyOp)
+                if (outside or value in self.passed) and self._follows(tile):
+                    room[value] = _bytes(value, tile)
+            for value in step.op.results:
+                if value in self.passed or step.op is self.chain.last:
+                    room[value] = _bytes(value, tiles[value])
+        return [sum(room.values()) for room in touched.values()]
 
     def saved(self) -> float:
         """Return the seconds that are saved."""
