@@ -8,12 +8,12 @@
 #kn = affine_map<(d0, d1, d2) -> (d2, d1)>
 #mn = affine_map<(d0, d1, d2) -> (d0, d1)>
 
-// One row waits for %w alone: sixteen rows of it at a time, along a strip for each thread, two vectors in a tile.
-// Where %w comes from memory in every call it is eight rows, and the next ones are prefetched.
+// One row waits for %w alone: eight rows of it at a time, along a strip for each thread, two vectors in a tile.
+// Where %w comes from memory in every call the next rows are prefetched.
 // CHECK-LABEL: kernel.func @row
-// CHECK-SAME:  #kernel.schedule<[parallel d1 by 1088, for d2 by 16, for d1 by 32, for d0, for d2, unroll d1 by 16, vector d1 by 16]>
+// CHECK-SAME:  #kernel.schedule<[parallel d1 by 1088, for d2 by 8, for d1 by 32, for d0, for d2, unroll d1 by 16, vector d1 by 16]>
 // ALONE-LABEL: kernel.func @row
-// ALONE-SAME:  #kernel.schedule<[parallel d1 by 2112, for d2 by 16, for d1 by 32, for d0, for d2, unroll d1 by 16, vector d1 by 16]>
+// ALONE-SAME:  #kernel.schedule<[parallel d1 by 2112, for d2 by 8, for d1 by 32, for d0, for d2, unroll d1 by 16, vector d1 by 16]>
 // FAR-LABEL:   kernel.func @row
 // FAR-SAME:  #kernel.schedule<[parallel d1 by 1088, for d2 by 8 {prefetch}, for d1 by 32, for d0, for d2, unroll d1 by 16, vector d1 by 16]>
 // ASKED-LABEL: kernel.func @row
