@@ -54,10 +54,11 @@ def test_ten_thousand_levels_at_random(name: str) -> None:
     ("name", "levels", "message"),
     [
         ("product", "[for d0 by 6, for d1 by 8, for d2 by 4, for d1 by 4, for d0 by 4]", "run in order within a tile"),
-        ("softmax", "[for d0 {pack 0}], op 0 [for d1], op 1 [for d1], op 2 [for d1]", "nearest"),
+        ("softmax", "[for d0 {pack 0}], op 0 [for d1], op 1 [for d1], op 3 [for d1]", "nearest"),
         ("softmax", "[parallel d1 by 4], op 0 [for d1]", "only loops that all ops share run in parallel"),
         ("columns", "[parallel d0 into 3, for d1]", "only a sum's loop is cut into parts"),
         ("total", "[for d0, for d7]", "there is no loop d7, the op has 1"),
+        ("softmax", "[for d0], op 0 [for d1], op 1 [for d2], op 2 [for d1]", "there is no loop d2, the op has 2"),
         ("total", "[], op 4 [for d0]", "there is no op 4: the kernel has 1 with loops"),
         ("running", "[for d0, for d1 by 4, vector d1 by 4]", "iterations of d1 run in order"),
         ("running", "[for d0, for d1 by 4, unroll d1]", "iterations of d1 run in order"),

@@ -23,7 +23,7 @@ from stepwell.analysis.levels.nesting import (
 )
 from stepwell.analysis.levels.stores import check_stores
 from stepwell.analysis.levels.tail_rules import check_tails
-from stepwell.analysis.levels.writing import levels_of
+from stepwell.analysis.levels.writing import levels_in_steps, levels_of
 from stepwell.analysis.structured import indices
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
@@ -118,12 +118,13 @@ class _Reader:
             if number >= len(self.ops):
                 count = len(self.ops)
                 raise VerifyException(f"there is no op {number}: the kernel has {count} with loops")
-        for levels, op, loops in zip(self.all, self.ops, self.loops, strict=True):
-            for level in levels:
-                self._check_loop(level, op, loops)
+        for number, levels in enumerate(self.all):
+            own = 0 if len(self.ops) == 1 else len(self.schedule.levels)
+            for n, level in enumerate(levels):
+                self._check_loop(level, self.ops[number], self.loops[number], n >= own)
 
-    def _check_loop(self, level: Level, op: LoopedOp, loops: list[bool]) -> None:
-        if level.loop >= len(loops) and len(self.ops) == 1:
+    def _check_loop(self, level: Level, op: LoopedOp, loops: list[bool], own: bool) -> None:
+        if own and level.loop >= len(loops):
             raise VerifyException(
                 f"'{level}': there is no loop d{level.loop}, the op has {len(loops)}"
             )
@@ -140,9 +141,11 @@ class _Reader:
         """Return the nesting that the levels describe."""
         levels = self._in_steps()
         found = self._nesting(levels)
-        if levels is not None and levels_of(self.function, found) != self.schedule:
-            found.blocks, found.strip, found.order = (), (0, 0), self._order(levels)
-            self._read_tile(found)
+        if levels is not None and not found.split:
+            order = self._order(levels)
+            if not found.in_steps or levels_in_steps(self.function, found) != order:
+                found.blocks, found.strip, found.order = (), (0, 0), order
+                self._read_tile(found)
         return found
 
     def _in_steps(self) -> InSteps | None:
@@ -154,10 +157,7 @@ class _Reader:
         """Return the levels around a tile without the actions of threads, if all ops share them."""
         if levels.walked > len(self.levels):
             return ()
-        return tuple(
-            replace(each, actions=tuple(a for a in each.actions if a.name not in OF_THREADS))
-            for each in self.levels[: levels.walked]
-        )
+        return tuple(_without_threads(level) for level in self.levels[: levels.walked])
 
     def _nesting(self, levels: InSteps | None) -> Nesting:
         found = Nesting(self.shared)
@@ -308,6 +308,13 @@ class _Reader:
             if self.shared - 1 in used and self.shared - 2 not in used:
                 return first_of_rows(index, self.shared)
         return self.shared - 2
+
+
+def _without_threads(level: Level) -> Level:
+    """Return a level without the actions that `Nesting` keeps as numbers."""
+    if level.kind != PARALLEL or not level.actions:
+        return level
+    return replace(level, actions=tuple(a for a in level.actions if a.name not in OF_THREADS))
 
 
 def _distance(level: Level) -> int:

@@ -50,6 +50,11 @@ def levels_of(function: kernel.FuncOp, nesting: Nesting) -> Schedule:
     return _Writer(function, nesting).levels()
 
 
+def levels_in_steps(function: kernel.FuncOp, nesting: Nesting) -> Levels:
+    """Return the levels around the tiles of a sum in steps, without the actions of threads."""
+    return _of_several_steps(_Writer(function, nesting).in_steps())
+
+
 def _operand(action: Action) -> tuple[bool, int]:
     """Return the key by which actions are sorted: those on operands come first, by number."""
     return action.number is None, action.number or 0
@@ -82,13 +87,17 @@ class _Writer:
             return self._of_tasks()
         if found.split:
             return self._in_parts()
+        return self._together(self.in_steps() if sums and found.in_steps else self._nest())
+
+    def in_steps(self) -> Iterable[Level]:
+        """Return the levels around the tiles of a sum in steps."""
+        found = self.nesting
+        number = next(n for n, loops in enumerate(self.loops) if not all(loops))
         if found.order:
-            return self._together(found.order)
-        if sums and found.blocks:
-            return self._together(self._blocked(sums[0], *found.blocks))
-        if sums and found.strip[0]:
-            return self._together(self._strip(sums[0], *found.strip))
-        return self._together(self._nest())
+            return found.order
+        if found.blocks:
+            return self._blocked(number, *found.blocks)
+        return self._strip(number, *found.strip)
 
     def _of_tasks(self) -> Schedule:
         """Return the levels of scalar code: its tasks, independent loops, are one loop."""
