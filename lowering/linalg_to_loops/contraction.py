@@ -46,11 +46,16 @@ class Contraction(TileNest):
 
     # parallel levels
 
+    @property
+    def _threads(self) -> int:
+        """The number of parallel levels."""
+        return sum(level.kind == PARALLEL for level in self.of.levels.levels)
+
     def _block(self, k: int) -> int:
-        return self.of.levels.step(k, self.of.levels.outer) or self.extents[0][k].number or 1
+        return self.of.levels.step(k, self._threads) or self.extents[0][k].number or 1
 
     def _even(self, blocks: Sequence[int], counts: list[Index]) -> None:
-        if self.of.row < len(blocks) and self.of.levels.step(self.of.row, self.of.levels.outer) > 1:
+        if self.of.row < len(blocks) and self.of.levels.step(self.of.row, self._threads) > 1:
             self.evened = self._even_rows(blocks[self.of.row], counts)
 
     def _even_rows(self, block: int, counts: list[Index]) -> Index | None:
@@ -86,7 +91,7 @@ class Contraction(TileNest):
         if k == self.of.row and self.evened is not None:
             lower = self._product(at, self.evened)
             return lower, self.writer.minimum(lower + self.evened, extent)
-        if not self.of.levels.step(k, self.of.levels.outer):
+        if not self.of.levels.step(k, self._threads):
             return Index(), extent
         return lower, self._end(lower, block, (Index(), extent))
 
@@ -95,11 +100,10 @@ class Contraction(TileNest):
     ) -> None:
         """Walk down the levels inside of the parallel ones, which have opened ``ranges``."""
         del k, at
-        first = sum(level.kind == PARALLEL for level in self.of.levels.levels)
         whole = {k: (Index(), end) for k, end in enumerate(self.extents[0][: self.of.column + 1])}
         here = {k: Range(*bounds, self._block(k)) for k, bounds in {**whole, **ranges}.items()}
         here[self.of.levels.depth] = Range(Index(), self.extent, self.extent.number or 0)
-        self._walk(first, here)
+        self._walk(self._threads, here)
 
     # levels
 
