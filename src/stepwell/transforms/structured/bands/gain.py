@@ -17,8 +17,9 @@ from stepwell.dialects.types import dtype
 from stepwell.transforms.structured.bands.chain import Chain, Step
 from stepwell.transforms.structured.bands.tiles import Tile, size_of
 
-GUESS = 1024
-"""The assumed size of an axis that is known at run time only."""
+GUESS = 64
+"""The assumed size of an axis that is known at run time only: bands of such rows are written twice,
+so they must pay where there are few."""
 ROWS_OF_BLOCK = 192
 """The rows that share one reading of the weights where a product runs alone."""
 CALL = 50e-9
