@@ -145,13 +145,17 @@ class _Choice:
         return replace(nesting, tails=tails, lanes=lanes)
 
     def _rows(self, loop: int) -> str:
-        """Choose for tiles of rows."""
+        """Choose for tiles of rows.
+
+        Those of a copy that is transposed in registers have no fewer rows: lanes of a lower tile
+        would be loaded one by one.
+        """
         size, unit = self.rules.sizes[0][loop], self.nesting.step(loop)
         if size == DYNAMIC_INDEX:
             low = self.some.low if self.some is not None and self.some.loop == loop else 0
             return REPEAT if 2 * low >= unit and not self.rules.shared(loop, REPEAT) else PEEL
         few = 0 < -size % unit * MIN_ROWS_PER_RECOMPUTED <= size
-        choices = [*([OVERLAP] if few else []), EVEN]
+        choices = [*([OVERLAP] if few else []), *([EVEN] if self.long else [])]
         chosen = next((tail for tail in choices if not self.rules.shared(loop, tail)), PEEL)
         if self.rules.padded and not self.rules.shared(loop, BORDER):
             rest = ends_apart(parts_of(size, unit, chosen))
