@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, i64
 from xdsl.ir import Attribute, Operation
 
 INDEPENDENT = "kernel.independent"
@@ -25,6 +25,17 @@ def numbers(op: Operation, name: str) -> tuple[int, ...]:
     value = op.attributes.get(name)
     each = value.data if isinstance(value, ArrayAttr) else ()
     return tuple(n.value.data for n in each if isinstance(n, IntegerAttr))
+
+
+def aliases(op: Operation) -> list[tuple[int, int]]:
+    """Return the pairs of an input and a destination of kernel ``op`` that may be one buffer."""
+    pairs = op.attributes.get("kernel.in_place")
+    found = (
+        [p.get_values() for p in pairs if isinstance(p, DenseArrayBase)]
+        if isinstance(pairs, ArrayAttr)
+        else []
+    )
+    return [(int(i), int(j)) for i, j in found]
 
 
 def spelled(value: int | Iterable[int]) -> Attribute:

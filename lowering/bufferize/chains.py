@@ -78,7 +78,7 @@ def reads_of(op: Operation) -> Iterator[Read]:
     for inside in op.walk():
         if inside is not op and inside.name != "tensor.dim":
             for value in inside.operands:
-                outside = not _is_inside(value, op) and value not in inits
+                outside = not op.is_ancestor(value.owner) and value not in inits
                 if outside and isinstance(value.type, TensorType):
                     yield Read(value, None)
 
@@ -110,16 +110,6 @@ def _filled(op: linalg.FillOp) -> AffineMap:
         if isinstance(user, linalg.GenericOp) and use.index >= len(user.inputs):
             return user.indexing_maps.data[use.index].data
     return AffineMap.identity(tensor_type(op.outputs[0]).get_num_dims())
-
-
-def _is_inside(value: SSAValue, op: Operation) -> bool:
-    block = value.block if isinstance(value, BlockArgument) else value.owner.parent_block()
-    while block is not None:
-        parent = block.parent_op()
-        if parent is op:
-            return True
-        block = parent.parent_block() if parent is not None else None
-    return False
 
 
 def linearize(function: kernel.FuncOp) -> None:

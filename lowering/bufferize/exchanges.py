@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation
 
+from stepwell.analysis.sizes import Sizes
 from stepwell.lowering.bufferize.assignment import Member, Storage
 from stepwell.lowering.bufferize.copies import Copy, Halo, Loop
 from stepwell.lowering.bufferize.copy_insertion import Copies
@@ -79,7 +81,7 @@ class Exchanges:
                 outside.views = outside.views | inside.views
             outside.name, outside.beside = name, loop.op
             loop.outside.append(outside)
-        turns = _trip_count(self.copies, loop)
+        turns = trip_count(self.copies.sizes, loop.op)
         for number, storage in enumerate(loop.carried):
             storage.kind = "carried"
             ends = [loop.outside[n] for n in cycle(loop.following, number)]
@@ -143,11 +145,11 @@ class Exchanges:
             outside.members = sorted([*outside.members, member], key=_start)
 
 
-def _trip_count(copies: Copies, loop: Loop) -> int | None:
-    """Return the trip count of a loop, None if it is not static."""
-    if not isinstance(loop.op, scf.ForOp):
+def trip_count(sizes: Sizes, op: Operation) -> int | None:
+    """Return the number of iterations of a loop, None if it is not static."""
+    if not isinstance(op, scf.ForOp):
         return None
-    start, stop, step = (copies.sizes.of(v).number for v in loop.op.operands[:3])
+    start, stop, step = (sizes.of(v).number for v in op.operands[:3])
     if start is None or stop is None or not step:
         return None
     return max(0, -(-(stop - start) // step))

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects import func, memref, scf, tensor
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from stepwell.analysis.sizes import Sizes
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
 from stepwell.lowering.bufferize.assignment import is_view, rows_of
 from stepwell.lowering.bufferize.checking.contents import Contents, Region, Tensors, element
 from stepwell.lowering.bufferize.checking.loops import Fault, Loop, Walked, arrays, is_array
@@ -213,10 +213,7 @@ class _Checker:
     def _check_aliasing(self, new: kernel.LaunchOp, reads: Sequence[bool]) -> None:
         """Check that destinations of a launch alias only inputs that its kernel allows."""
         name = new.callee.root_reference.data
-        may = self.kernels.on_buffers(name).attributes.get("kernel.in_place")
-        pairs: set[Any] = set()
-        if isinstance(may, ArrayAttr):
-            pairs = {tuple(p.get_values()) for p in may if isinstance(p, DenseArrayBase)}
+        pairs = choices.aliases(self.kernels.on_buffers(name))
         for j in range(len(new.inputs), len(new.operands)):
             for i in (i for i in range(j) if reads[i] and is_array(new.operands[i])):
                 a, b = (self.memory.region(new.operands[k]) for k in (i, j))

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import MemRefType, TensorType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from stepwell.lowering.bufferize.checking.contents import Contents, Gaps, Key, Named, Region
 from stepwell.lowering.bufferize.checking.memory import Memory
-from stepwell.lowering.bufferize.exchanges import cycle
+from stepwell.lowering.bufferize.exchanges import cycle, trip_count
 from stepwell.lowering.bufferize.halos import complement
 from stepwell.lowering.bufferize.views import Slice, Steps
 
@@ -158,19 +158,10 @@ class Loop:
         if region not in arguments or not all(end in arguments for end in ends):
             return self.given
         numbers = cycle([arguments.index(end) for end in ends], arguments.index(region))
-        turns = self._trip_count()
+        turns = trip_count(self.memory.sizes, self.op)
         return [
             self.given[n] for n in (numbers if turns is None else [numbers[turns % len(numbers)]])
         ]
-
-    def _trip_count(self) -> int | None:
-        if not isinstance(self.op, scf.ForOp):
-            return None
-        sizes = self.memory.sizes
-        start, stop, step = (sizes.of(v).number for v in self.op.operands[:3])
-        if start is None or stop is None or not step:
-            return None
-        return max(0, -(-(stop - start) // step))
 
     def _move(self, state: Contents, regions: Sequence[Region], into: Sequence[Region]) -> None:
         """Move the contents of ``regions`` to ``into``, and drop those of the loop's arguments."""
@@ -193,12 +184,8 @@ class Loop:
             value = value[0]
         if not isinstance(value, SSAValue):
             return False
-        at = value.owner
-        while at is not None:
-            if at is self.op or at is self.new:
-                return isinstance(value.owner, Block) or value.owner is not at
-            at = at.parent_op() if isinstance(at, Block) else at.parent_block()
-        return False
+        loops = self.op, self.new
+        return value.owner not in loops and any(op.is_ancestor(value.owner) for op in loops)
 
     def _uses_local_sizes(self, views: Sequence[Steps]) -> bool:
         slices = [step for view in views for step in view if isinstance(step, Slice)]

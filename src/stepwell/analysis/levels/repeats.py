@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects import arith, memref, tensor
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -41,17 +40,7 @@ class Repeats:
         """The ops that read an old value of an output, other than one that a fill wrote."""
         self._read_fills()
         args = function.body.block.args
-        pairs = function.attributes.get("kernel.in_place")
-        numbers = (
-            [
-                list(map(int, pair.get_values()))
-                for pair in pairs
-                if isinstance(pair, DenseArrayBase)
-            ]
-            if isinstance(pairs, ArrayAttr)
-            else []
-        )
-        self.pairs = [(args[a], args[b]) for a, b in numbers]
+        self.pairs = [(args[a], args[b]) for a, b in choices.aliases(function)]
         """Pairs of an input and the output that may be the same memory."""
 
     def _read_fills(self) -> None:

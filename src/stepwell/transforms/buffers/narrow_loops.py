@@ -38,6 +38,7 @@ from xdsl.ir.affine import AffineDimExpr
 from stepwell.analysis.structured import array_of_maps, constant_of, extents, indices
 from stepwell.analysis.windows import Limit, Window, lift, windows
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import WITHIN
 from stepwell.dialects.upstream.effects import touches_nothing
 from stepwell.transforms.kernels.kernel_signature import launches_of
@@ -117,16 +118,13 @@ def _append_bounds(op: linalg.GenericOp, numbers: Sequence[tuple[int, SSAValue, 
 def _in_place(function: kernel.FuncOp, launches: Sequence[kernel.LaunchOp]) -> Pairs:
     """Return the pairs of arguments that are the same array in every launch of the kernel."""
     args, count = function.body.block.args, len(function.body.block.args)
-    pairs = function.attributes.get("kernel.in_place")
-    if not isinstance(pairs, ArrayAttr) or not launches:
+    if not launches:
         return frozenset()
-    found: list[tuple[SSAValue, SSAValue]] = []
-    for pair in pairs:
-        assert isinstance(pair, DenseArrayBase)
-        a, b = (int(n) for n in pair.get_values())
-        if max(a, b) < count and all(_is_one(o.operands[a], o.operands[b]) for o in launches):
-            found.append((args[a], args[b]))
-    return frozenset(found)
+    return frozenset(
+        (args[a], args[b])
+        for a, b in choices.aliases(function)
+        if max(a, b) < count and all(_is_one(o.operands[a], o.operands[b]) for o in launches)
+    )
 
 
 def _is_one(a: SSAValue, b: SSAValue) -> bool:
@@ -152,7 +150,6 @@ class _Limits:
         self.first = self.block.first_op
         self.done: dict[SSAValue, SSAValue] = {}
         self.numbers: dict[int, SSAValue] = {}
-        pairs = function.attributes.get("kernel.in_place")
         self.written = set[SSAValue]()
         """Buffers that may have been written since the kernel began."""
         for each in self.block.ops:
@@ -162,9 +159,8 @@ class _Limits:
                 self.written.update(each.outputs)
             elif not touches_nothing(each):
                 self.written.update(each.operands)
-        for pair in pairs if isinstance(pairs, ArrayAttr) else ():
-            assert isinstance(pair, DenseArrayBase)
-            ends = {self.block.args[int(n)] for n in pair.get_values()}
+        for pair in choices.aliases(function):
+            ends = {self.block.args[n] for n in pair}
             self.written |= ends if ends & self.written else set()
 
     def bounds(self, loop: int, size: int, window: Window) -> tuple[SSAValue, SSAValue] | None:

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xdsl.dialects import memref, scf
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, MemRefType
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
 from stepwell.transforms.passes import fail
 
 _VIEWS = memref.SubviewOp | memref.CastOp | memref.ExpandShapeOp | memref.CollapseShapeOp
@@ -126,10 +127,7 @@ class PlanCheck:
         if not isinstance(op, kernel.LaunchOp):
             return
         callee = self.kernels.get(op.callee.root_reference.data)
-        may = callee.attributes.get("kernel.in_place") if callee is not None else None
-        pairs: set[tuple[int, ...]] = set()
-        if isinstance(may, ArrayAttr):
-            pairs = {tuple(p.get_values()) for p in may if isinstance(p, DenseArrayBase)}
+        pairs = choices.aliases(callee) if callee is not None else ()
         for j in range(len(op.inputs), len(op.operands)):
             for i in range(j):
                 one, other = self._of(op.operands[i]), self._of(op.operands[j])

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import memref, scf
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, MemRefType
+from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel import choices
 
 _VIEWS = (
     memref.SubviewOp | memref.CastOp | memref.ExpandShapeOp | memref.CollapseShapeOp | memref.ViewOp
@@ -154,11 +155,7 @@ class Lifetimes:
     def _pairs(self, op: kernel.LaunchOp) -> list[tuple[int, int]]:
         """Return the arguments of a launch that may share memory: (read, written)."""
         callee = self.kernels.get(op.callee.root_reference.data)
-        pairs = callee.attributes.get("kernel.in_place") if callee is not None else None
-        if not isinstance(pairs, ArrayAttr):
-            return []
-        numbers = [p.get_values() for p in pairs if isinstance(p, DenseArrayBase)]
-        return [(int(i), int(j)) for i, j in numbers]
+        return choices.aliases(callee) if callee is not None else []
 
 
 def _is_output(life: Lifetime) -> bool:
