@@ -104,10 +104,13 @@ DRAWN: dict[str, tuple[Callable[[Random], tuple[int, ...]], int]] = {
 """Of each kind: what draws its sizes, and how many shapes are drawn."""
 
 
-def shapes() -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield kinds and sizes: the first of each kind that have some work to do, but not too much."""
+def shapes(salt: str = "") -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield kinds and sizes: the first of each kind that have some work to do, but not too much.
+
+    salt : another one gives other shapes
+    """
     for kind, (draw, count) in DRAWN.items():
-        random = np.random.default_rng(zlib.crc32(kind.encode()))
+        random = np.random.default_rng(zlib.crc32((kind + salt).encode()))
         while count:
             sizes = draw(random)
             if LEAST_WORK <= work(kind, sizes) <= MOST_WORK:
@@ -115,9 +118,9 @@ def shapes() -> Iterator[tuple[str, tuple[int, ...]]]:
                 count -= 1
 
 
-def add_drawn(table: Any) -> None:
+def add_drawn(table: Any, salt: str = "") -> None:
     """Add a workload for each shape."""
-    for kind, sizes in shapes():
+    for kind, sizes in shapes(salt):
         name = f"drawn_{kind}_{'_'.join(map(str, sizes))}"
         if kind in ("products", "few_rows", "deep"):
             _add_product(table, name, *sizes)

@@ -268,6 +268,13 @@ def _all() -> dict[str, Workload]:
     return table.found
 
 
+def held_out() -> dict[str, Workload]:
+    """Return workloads of shapes that no figure but the cost model's error is measured on."""
+    table = _Table()
+    add_drawn(table, " held out")
+    return table.found
+
+
 WORKLOADS = _all()
 
 

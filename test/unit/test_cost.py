@@ -223,3 +223,31 @@ def test_marks_cost_no_time_where_it_is_near() -> None:
         predictor.predict(levels_of(function, each)).seconds for each in (nesting, plain)
     )
     assert with_marks < without
+
+
+@pytest.mark.parametrize(
+    ("sizes", "is_packed"),
+    [
+        ((18, 94, 363), False),  # microseconds on Zen 4, one thread: packed 14.6, in place 11.2
+        ((45, 640, 141), False),  # 82.9, 71.5
+        ((163, 116, 364), False),  # 130.4, 121.1
+        ((128, 1024, 1024), True),  # 2371, 2713
+        ((100, 2000, 1000), True),  # 3792, 7748
+        ((40, 2048, 2048), True),  # 3108, 7935
+    ],
+)
+def test_products_pack_where_that_was_quicker(sizes: tuple[int, int, int], is_packed: bool) -> None:
+    functions = [f for f in lowered(product(*sizes)).module.ops if isinstance(f, kernel.FuncOp)]
+    assert bool(nesting_of(functions[-1]).blocks) == is_packed
+
+
+def test_places_are_chosen_alike_for_any_number_of_threads() -> None:
+    """Blocks of part of a sum round otherwise, so this choice must not see the threads."""
+    for sizes in ((45, 640, 141), (465, 777, 271)):
+        depths: set[tuple[int, ...]] = set()
+        for threads in (1, 2, 16):
+            machine = replace(ZEN4, threads=threads, cores=threads)
+            found = lowered(product(*sizes), machine).module
+            functions = [f for f in found.ops if isinstance(f, kernel.FuncOp)]
+            depths.add(nesting_of(functions[-1]).blocks[-1:])
+        assert len(depths) == 1

@@ -16,8 +16,6 @@ from stepwell.core.machine import Level, Machine
 PREFETCHED_LINES = 4
 """Consecutive lines after which hardware prefetches the next (Intel's and AMD's guides: two to
 four)."""
-PAGE = 1 << 12
-"""Bytes of a page: hardware prefetchers stop at its end."""
 MAX_STREAMS = 16
 """Streams that hardware prefetchers follow at a time (Intel's and AMD's guides: 16 to 32)."""
 

@@ -38,7 +38,7 @@ MAX_WORK_PER_NS = 400
 """Additions and accesses of a core in a nanosecond, at most: six instructions a cycle, of 16
 elements each, at 4 GHz."""
 MAX_PREDICTIONS = 48
-"""Predictions for one kernel, of about a millisecond each."""
+"""Predictions for one kernel: ten to twenty milliseconds (`python bench/predicted.py --speed`)."""
 
 USUAL = "vector_bits=512,vector_registers=32,fma=1,threads=2,l3=32M"
 """The machine of a `schedule` that is told of none: one with wide vectors, for tests."""
