@@ -228,7 +228,7 @@ def _looked_up(op: linalg.GenericOp, shapes: Shapes) -> Iterator[Access]:
 def _access(
     value: SSAValue, index: Sequence[AffineExpr], sizes: Sequence[int], number: int, written: bool
 ) -> Access:
-    axes = tuple(map(_axis, index, sizes, _strides(value, sizes)))
+    axes = tuple(map(_axis, index, sizes, strides_of(value, sizes)))
     array, argument = root_of(value)
     return Access(array, axes, _bytes(value), number, written, argument)
 
@@ -267,7 +267,8 @@ def root_of(value: SSAValue) -> tuple[SSAValue, int]:
     return part or value, value.index if isinstance(value, BlockArgument) else -1
 
 
-def _strides(value: SSAValue, sizes: Sequence[int]) -> list[int]:
+def strides_of(value: SSAValue, sizes: Sequence[int]) -> list[int]:
+    """Return the distance in elements between neighbours along each axis of an array."""
     layout = value.type.layout if isinstance(value.type, MemRefType) else None
     if isinstance(layout, StridedLayoutAttr):
         known = [n.data for n in layout.strides.data if isinstance(n, IntAttr)]

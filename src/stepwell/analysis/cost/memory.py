@@ -151,7 +151,9 @@ def _missed(
                 packed[found[0]] = new
                 continue
             run = sizes.run(nest, found[0])
-            lines += new / line * min(line * PREFETCHED_LINES / run, 1.0)
+            alone = min(line * PREFETCHED_LINES / run, 1.0)
+            if not nest.prefetches or alone > 0.5:  # else software asks for what hardware does not
+                lines += new / line * alone
             if any(access.written for access in found):
                 written += new
             if not all(access.written for access in found):

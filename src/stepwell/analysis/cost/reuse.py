@@ -11,9 +11,9 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, ShapedType
 from xdsl.ir import OpResult, SSAValue
 
 from stepwell.analysis.constness import entries
-from stepwell.analysis.cost.accesses import ASSUMED, VIEWS
+from stepwell.analysis.cost.accesses import VIEWS, assumed, strides_of
 from stepwell.analysis.cost.work import bits_of
-from stepwell.analysis.structured import constant_of, element, shape
+from stepwell.analysis.structured import constant_of, element
 from stepwell.dialects import kernel
 
 
@@ -24,10 +24,13 @@ class Part:
     root: SSAValue
     begin: float
     bytes: float
+    """Bytes that are touched."""
+    reach: float
+    """Bytes from the first to the last of them."""
 
     def overlaps(self, other: Part) -> bool:
-        """Whether two parts of one root have bytes in common."""
-        return self.begin < other.begin + other.bytes and other.begin < self.begin + self.bytes
+        """Whether two parts of one root may have bytes in common."""
+        return self.begin < other.begin + other.reach and other.begin < self.begin + self.reach
 
 
 def reuse_distances(module: ModuleOp) -> Mapping[str, Mapping[int, float]]:
@@ -58,7 +61,7 @@ def _of_function(function: func.FuncOp) -> Iterator[tuple[str, list[float]]]:
             uses.setdefault(part.root, []).append((number, part))
     ends = {part.root: 0.0 for each in parts for part in each}
     for part in (part for each in parts for part in each):
-        ends[part.root] = max(ends[part.root], part.begin + part.bytes)
+        ends[part.root] = max(ends[part.root], part.begin + part.reach)
     all_bytes = sum(ends.values())
     for number, (op, each) in enumerate(zip(launches, parts, strict=True)):
         distances: list[float] = []
@@ -73,22 +76,29 @@ def _of_function(function: func.FuncOp) -> Iterator[tuple[str, list[float]]]:
 
 def _part(value: SSAValue) -> Part:
     """Return the part of an array that an operand of a launch is."""
-    bytes = _bytes(value)
+    if not isinstance(value.type, ShapedType):
+        return Part(value, 0.0, 0.0, 0.0)
+    each, sizes = bits_of(element(value)) / 8, assumed(value)
+    steps = zip(sizes, strides_of(value, sizes), strict=True)
+    reach = each * (1 + sum((n - 1) * step for n, step in steps))
+    begin, bytes = 0.0, each * prod(sizes)
     while isinstance(value, OpResult):
         op = value.op
         if isinstance(op, memref.ViewOp):
-            return Part(op.source, float(constant_of(op.byte_shift) or 0), bytes)
+            return Part(op.source, begin + float(constant_of(op.byte_shift) or 0), bytes, reach)
+        if isinstance(op, memref.SubviewOp):
+            begin += each * _offset(op)
         if isinstance(op, VIEWS):
             value = op.operands[0]
         elif isinstance(op, kernel.LaunchOp):
             value = op.outputs[value.index]
         else:
             break
-    return Part(value, 0.0, bytes)
+    return Part(value, begin, bytes, reach)
 
 
-def _bytes(value: SSAValue) -> float:
-    if not isinstance(value.type, ShapedType):
-        return 0.0
-    sizes = [ASSUMED if n == DYNAMIC_INDEX else n for n in shape(value)]
-    return prod(sizes) * bits_of(element(value)) / 8
+def _offset(op: memref.SubviewOp) -> int:
+    """Return the elements before a view of a part, as far as they are known."""
+    steps = strides_of(op.source, assumed(op.source))
+    known = zip(op.static_offsets.get_values(), steps, strict=True)
+    return sum(n * step for n, step in known if n != DYNAMIC_INDEX)
