@@ -40,8 +40,7 @@ from stepwell.lowering.linalg_to_loops.panels import Panels, lays_out
 from stepwell.lowering.linalg_to_loops.plan import RANGE, Schedule, make_plan, read_schedule
 from stepwell.lowering.linalg_to_loops.prefetch import PrefetchNest
 from stepwell.lowering.linalg_to_loops.software_pipeline import pipeline_rows
-from stepwell.lowering.linalg_to_loops.split_reduction import write_split
-from stepwell.lowering.linalg_to_loops.split_rows import SplitRows
+from stepwell.lowering.linalg_to_loops.split_sums import SplitRows, write_split
 from stepwell.lowering.linalg_to_loops.structured import Structured, read
 from stepwell.lowering.linalg_to_loops.sums import vectorise_sums
 from stepwell.lowering.linalg_to_loops.versions import lower_versions

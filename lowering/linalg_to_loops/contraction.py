@@ -71,7 +71,7 @@ class Contraction(TileNest):
             return None
         others = Index.of(1)
         for n, count in enumerate(counts):
-            others = self._product(others, count) if n != k else others
+            others = self.writer.product(others, count) if n != k else others
         fewest = counts[k]
         wanted = writer.divide(
             Index.of(MIN_BLOCKS - 1) + others, _number(writer, others), arith.DivUIOp
@@ -89,7 +89,7 @@ class Contraction(TileNest):
     def _range(self, k: int, at: Index, block: int) -> tuple[Index, Index]:
         lower, extent = at * block, self.extents[0][k]
         if k == self.of.row and self.evened is not None:
-            lower = self._product(at, self.evened)
+            lower = self.writer.product(at, self.evened)
             return lower, self.writer.minimum(lower + self.evened, extent)
         if not self.of.levels.step(k, self._threads):
             return Index(), extent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects import arith
 
@@ -11,15 +11,12 @@ from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 from stepwell.transforms.kernels.schedule.vectors import CHUNK
 
-Product = Callable[[Index, Index], Index]
-
 
 def grain_at_launch(
     writer: Writer,
     ops: Sequence[Structured],
     extents: Sequence[Sequence[Index]],
     blocks: Sequence[int],
-    product: Product,
 ) -> Index:
     """Return how many parallel iterations have as much work as is worth handing to a thread.
 
@@ -32,7 +29,7 @@ def grain_at_launch(
             block = blocks[k] if k < len(blocks) else 0
             if block != 1:
                 here = writer.minimum(Index.of(block), extent) if block else extent
-                one = product(one, here)
+                one = writer.product(one, here)
         each = each + one
     return writer.divide(Index.of(CHUNK), each.number or writer.value(each), arith.DivUIOp)
 

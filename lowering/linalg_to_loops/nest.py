@@ -166,14 +166,14 @@ class Nest(OpLoops):
         self._even(blocks, counts)
         trips = Index.of(1)
         for count in counts:
-            trips = self._product(trips, count)
+            trips = self.writer.product(trips, count)
         some = schedule.grain
         for k, b in enumerate(blocks):
             some = max(1, some // min(b, self.extents[0][k].number or b))
         grain = Index.of(some)
         if not schedule.grain:
             ops = self.plan.ops
-            grain = grain_at_launch(self.writer, ops, self.extents, blocks, self._product)
+            grain = grain_at_launch(self.writer, ops, self.extents, blocks)
 
         def body(p: Index) -> None:
             ranges: dict[int, tuple[Index, Index]] = {}
@@ -209,14 +209,6 @@ class Nest(OpLoops):
         if block == 1 or (extent.number is not None and extent.number % block == 0):
             return lower, lower + block
         return lower, self.writer.minimum(lower + block, extent)
-
-    def _product(self, a: Index, b: Index) -> Index:
-        if a.number is not None:
-            return b * a.number
-        if b.number is not None:
-            return a * b.number
-        lhs, rhs = self.writer.value(a), self.writer.value(b)
-        return Index.of(self.writer.binary(arith.MuliOp, lhs, rhs))
 
     def _shared(
         self, k: int, ranges: dict[int, tuple[Index, Index]], at: list[tuple[Index, int]]

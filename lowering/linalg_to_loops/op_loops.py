@@ -11,14 +11,14 @@ from dataclasses import replace
 from itertools import pairwise
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import UnitAttr, VectorType
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import SSAValue
 
-from stepwell.analysis.combiners import Combiner
 from stepwell.dialects.kernel.levels import MASK, OVERLAP
 from stepwell.lowering.linalg_to_loops.accesses import Memory
 from stepwell.lowering.linalg_to_loops.body import BodyWriter, Point
-from stepwell.lowering.linalg_to_loops.extremes import Watch, is_watched, joined
+from stepwell.lowering.linalg_to_loops.combining import combiner_of, join
+from stepwell.lowering.linalg_to_loops.extremes import Watch
 from stepwell.lowering.linalg_to_loops.masked import can_mask, cover_masked, end_masked
 from stepwell.lowering.linalg_to_loops.overlap import MIN_LANES, cover, ragged_steps
 from stepwell.lowering.linalg_to_loops.plan import Plan
@@ -26,7 +26,6 @@ from stepwell.lowering.linalg_to_loops.register_transpose import read_transposed
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.within import meets, part, rounded
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
-from stepwell.transforms.passes import fail
 
 
 class OpLoops:
@@ -167,7 +166,7 @@ class OpLoops:
         lanes = self._interleave(op)
         if not lanes:
             return list(self._reduction(op, op.reduced, points, state))
-        combiners = [self.combiner(op, k) for k in op.carried]
+        combiners = [combiner_of(op, k) for k in op.carried]
         width = op.width if op.width > 1 else 0
         partial: list[SSAValue] = [
             self.writer.splat(c.identity(state[i].type), width)
@@ -181,7 +180,7 @@ class OpLoops:
             for i, combiner in enumerate(combiners):
                 first = len(state) + p * lanes * count + i
                 parts = [done[first + c * count] for c in range(lanes)]
-                totals[p * count + i] = self._join(combiner, totals[p * count + i], parts)
+                totals[p * count + i] = join(self.writer, combiner, totals[p * count + i], parts)
         return totals
 
     def _interleave(self, op: Structured) -> int:
@@ -191,31 +190,6 @@ class OpLoops:
         lower, upper = self.whole(op, op.axis)
         trip = (upper - lower).number
         return op.interleave if trip is None else min(op.interleave, trip // op.width)
-
-    def combiner(self, op: Structured, output: int) -> Combiner:
-        """Return the combiner of the partial results of ``output``."""
-        combiner = op.combiner(output)
-        if combiner is None:
-            fail(op.op, f"output {output} is not a reduction whose order is free")
-        return combiner
-
-    def _join(self, combiner: Combiner, total: SSAValue, parts: list[SSAValue]) -> SSAValue:
-        """Combine partial vectors pairwise, then their lanes, then the scalar."""
-        if is_watched(combiner, parts[0].type):
-            value = joined(self.writer, combiner, parts)
-            return self.combine(combiner, total, value)
-        while len(parts) > 1:
-            pairs = zip(parts[::2], parts[1::2], strict=False)
-            some = [self.combine(combiner, a, b) for a, b in pairs]
-            parts = [*some, *parts[len(some) * 2 :]]
-        value = parts[0]
-        if isinstance(value.type, VectorType):
-            value = self.writer.across(combiner.kind, value, total.name_hint)
-        return self.combine(combiner, total, value)
-
-    def combine(self, combiner: Combiner, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Combine two partial results."""
-        return self.writer.binary(combiner.op, a, b, a.name_hint)
 
     def _reduction(
         self, op: Structured, loops: Sequence[int], points: list[Point], state: Sequence[SSAValue]
@@ -269,14 +243,7 @@ class OpLoops:
         for size in steps(op.width, lanes):
             scalar = size == 1 and (op.width > 1 or lanes > 1)
             if scalar and upper.number is None and self.masks([op], k):
-                starts = [len(points) * count + i * lanes * count for i in range(len(points))]
-                entries = [start + i for start in starts for i in range(count)]
-
-                def write(here: list[Point], old: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                    here = [replace(p, carried=i * count) for i, p in enumerate(here)]
-                    return self._reduction(op, loops[1:], here, old)
-
-                end_masked(self.writer, (at, upper), k, op.width, points, (state, entries), write)
+                self._masked_tail(op, loops, points, state, (at, upper))
                 break
             if scalar:
                 at = self._narrower(op, loops, points, state, at)
@@ -318,6 +285,25 @@ class OpLoops:
             at = end
         return state
 
+    def _masked_tail(
+        self,
+        op: Structured,
+        loops: Sequence[int],
+        points: list[Point],
+        state: list[SSAValue],
+        bounds: tuple[Index, Index],
+    ) -> None:
+        """Cover the tail of a reduction loop with a vector under a mask."""
+        count, lanes = len(op.carried), self._interleave(op)
+        starts = [len(points) * count + i * lanes * count for i in range(len(points))]
+        entries = [start + i for start in starts for i in range(count)]
+
+        def write(here: list[Point], old: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            here = [replace(p, carried=i * count) for i, p in enumerate(here)]
+            return self._reduction(op, loops[1:], here, old)
+
+        end_masked(self.writer, bounds, loops[0], op.width, points, (state, entries), write)
+
     def _narrower(
         self,
         op: Structured,
@@ -326,66 +312,40 @@ class OpLoops:
         state: list[SSAValue],
         at: Index,
     ) -> Index:
-        """Cover the tail of a reduction loop with narrower vectors, one of each width.
+        """Cover the tail of a reduction loop with narrower vectors, at most one of each width.
 
         Return the index from which single iterations are left.
         """
-        k, width = loops[0], op.width // 2
-        left = (self.whole(op, k)[1] - at).number
-        combiners = [self.combiner(op, output) for output in op.carried]
-        while width >= MIN_LANES:
-            if left is None:
-                at = self._narrower_at_launch(op, loops, points, state, at, width)
-                width //= 2
-                continue
-            if left >= width:
-                here = [p.bind(k, at, width) for p in points]
-                here = [replace(p, carried=i * len(combiners)) for i, p in enumerate(here)]
-                kinds = [
-                    (c, state[p.carried + j].type) for p in points for j, c in enumerate(combiners)
-                ]
-                none = [self.writer.splat(c.identity(kind), width) for c, kind in kinds]
-                parts = iter(self._reduction(op, loops[1:], here, none))
-                for point in points:
-                    for j, combiner in enumerate(combiners):
-                        entry = point.carried + j
-                        state[entry] = self._join(combiner, state[entry], [next(parts)])
-                at, left = at + width, left - width
-            width //= 2
-        return at
-
-    def _narrower_at_launch(
-        self,
-        op: Structured,
-        loops: Sequence[int],
-        points: list[Point],
-        state: list[SSAValue],
-        at: Index,
-        width: int,
-    ) -> Index:
-        """Take a narrower vector of a reduction loop if the extent at launch leaves one."""
-        k, upper, hint = loops[0], self.whole(op, loops[0])[1], NAMES[loops[0] % len(NAMES)]
-        combiners = [self.combiner(op, output) for output in op.carried]
-        count = len(combiners)
+        k, width, upper = loops[0], op.width // 2, self.whole(op, loops[0])[1]
+        combiners = [combiner_of(op, output) for output in op.carried]
+        count, hint = len(combiners), NAMES[k % len(NAMES)]
         entries = [p.carried + j for p in points for j in range(count)]
-        zeros = [
-            self.writer.splat(combiners[e % count].identity(state[entry].type), width)
-            for e, entry in enumerate(entries)
-        ]
+        while width >= MIN_LANES:
+            end = self.writer.last_whole(at, upper, width)
 
-        def body(start: Index, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            here = [p.bind(k, start, width) for p in points]
-            here = [replace(p, carried=i * count) for i, p in enumerate(here)]
-            parts = self._reduction(op, loops[1:], here, zeros)
-            pairs = enumerate(zip(totals, parts, strict=True))
-            return [self._join(combiners[e % count], total, [part]) for e, (total, part) in pairs]
+            def body(
+                start: Index, totals: Sequence[SSAValue], width: int = width
+            ) -> Sequence[SSAValue]:
+                here = [p.bind(k, start, width) for p in points]
+                here = [replace(p, carried=i * count) for i, p in enumerate(here)]
+                each = combiners * len(points)
+                none = [
+                    self.writer.splat(c.identity(total.type), width)
+                    for c, total in zip(each, totals, strict=True)
+                ]
+                parts = self._reduction(op, loops[1:], here, none)
+                return [
+                    join(self.writer, c, total, [part])
+                    for c, total, part in zip(each, totals, parts, strict=True)
+                ]
 
-        end = self.writer.last_whole(at, upper, width)
-        names = self._names(op, len(entries))
-        done = self.writer.loop((at, end), width, [state[e] for e in entries], body, hint, names)
-        for entry, value in zip(entries, done, strict=True):
-            state[entry] = value
-        return end
+            names = self._names(op, len(entries))
+            old = [state[entry] for entry in entries]
+            done = self.writer.loop((at, end), width, old, body, hint, names)
+            for entry, value in zip(entries, done, strict=True):
+                state[entry] = value
+            at, width = end, width // 2
+        return at
 
     def _names(self, op: Structured, count: int) -> list[str | None]:
         """Return the names of ``count`` accumulators; those of the outputs repeat in turn."""

@@ -251,21 +251,23 @@ class Writer:
 
     def minimum(self, a: Index, b: Index) -> Index:
         """Return the smaller of two."""
-        if (found := self.interval(b - a)) is not None and (found[0] >= 0 or found[1] <= 0):
-            return a if found[0] >= 0 else b
-        lhs, rhs = self.value(a), self.value(b)
-        return Index.of(
-            self.shared((arith.MinSIOp, lhs, rhs), lambda: self.binary(arith.MinSIOp, lhs, rhs))
-        )
+        return self._extreme(arith.MinSIOp, a, b)
 
     def maximum(self, a: Index, b: Index) -> Index:
         """Return the greater of two."""
+        return self._extreme(arith.MaxSIOp, a, b)
+
+    def _extreme(self, op: type[Operation], a: Index, b: Index) -> Index:
         if (found := self.interval(b - a)) is not None and (found[0] >= 0 or found[1] <= 0):
-            return b if found[0] >= 0 else a
+            return a if (found[0] >= 0) is (op is arith.MinSIOp) else b
         lhs, rhs = self.value(a), self.value(b)
-        return Index.of(
-            self.shared((arith.MaxSIOp, lhs, rhs), lambda: self.binary(arith.MaxSIOp, lhs, rhs))
-        )
+        return Index.of(self.shared((op, lhs, rhs), lambda: self.binary(op, lhs, rhs)))
+
+    def product(self, a: Index, b: Index) -> Index:
+        """Return the product of two."""
+        if a.number is not None or b.number is not None:
+            return b * a.number if a.number is not None else a * b.offset
+        return Index.of(self.binary(arith.MuliOp, self.value(a), self.value(b)))
 
     def affine(self, expr: AffineExpr, dims: Sequence[Index | None]) -> Index:
         """Evaluate ``expr`` at the given loop indices."""
@@ -314,13 +316,12 @@ class Writer:
                 return carried
             if trip <= step:
                 return body(lower, carried)
-        limits = [self.value(lower), self.value(upper), self.index(step)]
+        first, end, by = self.value(lower), self.value(upper), self.index(step)
         block = Block(arg_types=[INDEX, *(v.type for v in carried)])
         block.args[0].name_hint = hint
         for arg, name in zip(block.args[1:], names or [None] * len(carried), strict=True):
             arg.name_hint = name
-        op = scf.ForOp(limits[0], limits[1], limits[2], carried, Region(block))
-        self.insert(op)
+        op = self.insert(scf.ForOp(first, end, by, carried, Region(block)))
         for result, arg in zip(op.results, block.args[1:], strict=True):
             result.name_hint = arg.name_hint
         if lower.number is not None and upper.number is not None:
@@ -333,11 +334,10 @@ class Writer:
         """Run ``write`` with ``block`` open, in a scope of its own."""
         outer, self.block = self.block, block
         self._scopes.append({})
-        try:
-            return write()
-        finally:
-            self.block = outer
-            self._scopes.pop()
+        values = write()
+        self.block = outer
+        self._scopes.pop()
+        return values
 
     def fill(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from xdsl.dialects import arith
 
@@ -40,21 +41,11 @@ class Nest(Walker):
 
             self.walk(groups, first, (), inside)
 
-        self.over_groups(self._product(counts), body)
+        self.over_groups(reduce(self.writer.product, counts, Index.of(1)), body)
 
     def _scope(self, ends: Sequence[Index]) -> Scope:
         point = Point(tuple(Index() for _ in ends))
         return Scope((point,), tuple(ends))
-
-    def _product(self, counts: Sequence[Index]) -> Index:
-        total = Index.of(1)
-        for count in counts:
-            if total.number is not None or count.number is not None:
-                total = total * count.number if count.number is not None else count * total.offset
-            else:
-                a, b = self.writer.value(total), self.writer.value(count)
-                total = Index.of(self.writer.binary(arith.MuliOp, a, b))
-        return total
 
     def _number(self, groups: Sequence[Step], counts: Sequence[Index], number: Index) -> None:
         """Split the number of a group into its number along each loop."""

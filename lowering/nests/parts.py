@@ -37,7 +37,7 @@ def _in_parts(nest: Walker, number: int, op: Structured, ends: Sequence[Index]) 
     length = writer.divide(ends[cut] + (many - 1), many, arith.DivUIOp)
 
     def group(part: Index) -> None:
-        low = _times(nest, part, length)
+        low = writer.product(part, length)
         high = writer.minimum(low + length, ends[cut])
         here = replace(whole, ends=(*ends[:cut], high, *ends[cut + 1 :]))
         here = replace(here, points=tuple(p.bind(cut, low) for p in here.points))
@@ -67,10 +67,3 @@ def _in_parts(nest: Walker, number: int, op: Structured, ends: Sequence[Index]) 
     totals = writer.loop((Index(), Index.of(many)), 1, starts, add, "r", names)
     for k, total in zip(op.carried, totals, strict=True):
         nest.places.write(op.outputs[k], point, total)
-
-
-def _times(nest: Walker, a: Index, b: Index) -> Index:
-    if b.number is not None:
-        return a * b.number
-    writer = nest.writer
-    return Index.of(writer.binary(arith.MuliOp, writer.value(a), writer.value(b)))
