@@ -61,11 +61,11 @@ class TailRules:
     def vectors(self, tail: str) -> str:
         """Return why a vectorised loop that all ops share cannot end so; "" if it can."""
         nesting = self.nesting
-        loop, width, size = nesting.axis, nesting.lanes[0].width, self.sizes[0][nesting.axis]
         if tail not in (PEEL, OVERLAP, MASK):
             return f"vectors do not know '{tail}'"
-        if tail == PEEL:
+        if tail == PEEL:  # ops without vectors too, which may have no loop
             return ""
+        loop, width, size = nesting.axis, nesting.lanes[0].width, self.sizes[0][nesting.axis]
         if tail == MASK:
             if loop != nesting.shared - 1:
                 return "only vectors along the last shared loop end under a mask"
