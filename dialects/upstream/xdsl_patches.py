@@ -149,6 +149,15 @@ def _several(definition: Any) -> bool:
     return isinstance(definition, VariadicDef) and not isinstance(definition, OptionalDef)
 
 
+@cache
+def _counts(kind: type[IRDLOperation]) -> tuple[int, int] | None:
+    """Return the numbers of operands and results if each place takes one; None with regions."""
+    form = _form(kind)
+    if form is None or form.sized or form.regions or any((*form.operands, *form.results)):
+        return None
+    return len(form.operands), len(form.results)
+
+
 _VALUES = frozenset({OpResult, BlockArgument})
 _LISTS = frozenset({list, tuple, SSAValues})
 
@@ -187,6 +196,17 @@ def _irdl_operation(
     regions: Any = None,
 ) -> None:
     """Create an op from arguments of the usual forms."""
+    counts = _counts(type(self))
+    if counts is not None and not (successors or regions or attributes):
+        values, kinds = operands or (), result_types or ()
+        if (
+            counts == (len(values), len(kinds))
+            and all([type(v) in _VALUES for v in values])
+            and all([isinstance(kind, Attribute) for kind in kinds])
+        ):
+            owned = {k: v for k, v in properties.items() if v is not None} if properties else {}
+            _operation(self, operands=values, result_types=kinds, properties=owned)
+            return
     form = _form(type(self))
     sizes: list[int] = []
     if form is not None and not successors:
