@@ -168,6 +168,8 @@ def near(function: kernel.FuncOp, choose: Choose[Any]) -> Schedule:
     for _ in range(choose([0, 1, 2, 3, 4])):
         nesting = _changed(function, nesting, choose)
     schedule = levels_of(function, nesting)
+    if nesting.in_steps and choose([False, True]):
+        schedule = _in_any_order(schedule, nesting.shared, choose)
     for _ in range(choose([0, 0, 1, 2, 3])):
         schedule = _edited(schedule, choose)
     return schedule
@@ -224,6 +226,35 @@ def _end_otherwise(nesting: Nesting, choose: Choose[Any]) -> None:
     nesting.tails = {loop: tail} if tail != PEEL and not own else {}
     ends = tail if own else PEEL
     nesting.lanes = tuple(x._replace(tail=ends) if x.axis >= 0 else x for x in nesting.lanes)
+
+
+def _in_any_order(schedule: Schedule, shared: int, choose: Choose[Any]) -> Schedule:
+    """Return the levels of a sum in steps with those around a tile in another order.
+
+    A loop of several levels keeps them in the order of their steps.
+    """
+    levels = schedule.levels
+    walked = [level.loop < shared and level.kind in ("parallel", "for") for level in levels]
+    end = max((n for n, each in enumerate(walked, 1) if each), default=0)
+    if not end:
+        return schedule
+    around, inside = [replace(x, kind="for", actions=()) for x in levels[:end]], levels[end:]
+    if choose([False, True]):
+        level = choose(around)
+        around.append(replace(level, step=level.step * choose([2, 3])))
+    mixed: list[Level] = []
+    while around:
+        mixed.append(around.pop(choose(list(range(len(around))))))
+    for loop in {level.loop for level in mixed}:
+        places = [n for n, level in enumerate(mixed) if level.loop == loop]
+        ordered = sorted((mixed[n] for n in places), key=lambda level: -level.step)
+        for n, level in zip(places, ordered, strict=True):
+            mixed[n] = level
+    for n in (0, 1):
+        if choose([False, True]):
+            at = choose(list(range(len(mixed))))
+            mixed[at] = mixed[at].doing(Action("pack", n))
+    return Schedule((*mixed, *inside), schedule.ops)
 
 
 def _edited(schedule: Schedule, choose: Choose[Any]) -> Schedule:
