@@ -109,6 +109,8 @@ def _settled(rules: TailRules) -> Nesting:
 
 def _settled_lanes(rules: TailRules, number: int) -> Lanes:
     nesting, op, found = rules.nesting, rules.ops[number], rules.nesting.lanes[number]
+    if found.axis < 0:
+        return found
     own = found.axis >= nesting.shared
     said = rules.own(number, found) if own else rules.vectors(found.tail)
     kept = (n for n in found.nontemporal if not why_not_nontemporal(op, nesting, found, n))
