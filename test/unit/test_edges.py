@@ -173,7 +173,7 @@ def test_low_tiles_are_less_code() -> None:
         (
             "tile = [2, 1], unroll",
             "tile = [2, 1], blocks = [2, 4, 4]",
-            "a block needs two operands",
+            "a sum in steps needs two operands",
         ),
     ],
 )
