@@ -104,7 +104,7 @@ def test_folders_above_that_nobody_else_changes(bits: int, root: Path) -> None:
 
 def test_folders_of_others(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_private(root)
-    monkeypatch.setattr(private, "_own", lambda: frozenset({os.geteuid() + 1}))
+    monkeypatch.setattr(private, "_trusted_owners", lambda: frozenset({os.geteuid() + 1}))
     assert "belongs to another user" in why_shared(root)
 
 
