@@ -94,7 +94,11 @@ def writes_of(op: Operation) -> list[Write]:
             op.body.block.args[first:],
             strict=True,
         )
-        return [Write(d, r, m.data, bool(inside.uses)) for d, r, m, inside in rows]
+        # a reduction that ignores its accumulator returns it where its loops run zero times
+        return [
+            Write(d, r, m.data, bool(inside.uses) or len(m.data.used_dims()) < m.data.num_dims)
+            for d, r, m, inside in rows
+        ]
     if isinstance(op, linalg.FillOp):
         return [Write(op.outputs[0], op.res[0], _filled(op), False)]
     if not isinstance(op, scf.ForOp):

@@ -144,3 +144,14 @@ def test_i1_compares_as_minus_one_when_signed(predicate: str, expected: bool) ->
     }}"""
     (z,) = run(text, np.bool_(False), np.bool_(True))
     assert z == expected
+
+
+def test_a_cast_of_a_buffer_without_elements_has_any_strides() -> None:
+    text = """
+    func.func @main(%x: memref<?x2x8xi32>) -> memref<?x2x8xi32, strided<[16, 8, 1]>> {
+      %y = "memref.cast"(%x) : (memref<?x2x8xi32>) -> memref<?x2x8xi32, strided<[16, 8, 1]>>
+      func.return %y : memref<?x2x8xi32, strided<[16, 8, 1]>>
+    }"""
+    empty = np.lib.stride_tricks.as_strided(np.empty(0, np.int32), (0, 2, 8), (0, 0, 0))
+    (found,) = Interpreter(parsed(text)[1]).call("main", [empty])
+    assert found.shape == (0, 2, 8)
