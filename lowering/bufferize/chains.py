@@ -94,17 +94,19 @@ def writes_of(op: Operation) -> list[Write]:
             op.body.block.args[first:],
             strict=True,
         )
-        # a reduction that ignores its accumulator returns it where its loops run zero times
-        return [
-            Write(d, r, m.data, bool(inside.uses) or len(m.data.used_dims()) < m.data.num_dims)
-            for d, r, m, inside in rows
-        ]
+        return [Write(d, r, m.data, bool(inside.uses) or _may_stay(op)) for d, r, m, inside in rows]
     if isinstance(op, linalg.FillOp):
         return [Write(op.outputs[0], op.res[0], _filled(op), False)]
     if not isinstance(op, scf.ForOp):
         return []
     pairs = zip(op.iter_args, op.res, strict=True)
     return [Write(d, r, None, True) for d, r in pairs if isinstance(r.type, TensorType)]
+
+
+def _may_stay(op: linalg.GenericOp) -> bool:
+    """Whether a loop is known to run zero times, so that the destinations keep their elements."""
+    shapes = (v.type.get_shape() for v in op.inputs if isinstance(v.type, TensorType))
+    return any(0 in shape for shape in shapes)
 
 
 def _filled(op: linalg.FillOp) -> AffineMap:
