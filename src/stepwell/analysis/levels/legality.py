@@ -226,19 +226,26 @@ class _Steps:
             refuse(f"'pack {operand}' needs levels around it that fix the operand's other loops")
         deep = self._inside(self.levels.depth, n)
         before = [self.sizes[k] for k in range(self.column + 1, self.levels.depth)]
-        if not deep or DYNAMIC_INDEX in before:
+        if deep is None or DYNAMIC_INDEX in before:
             refuse("an operand is packed only where the sum's first loops are of known length")
         width = self.nesting.lanes[0].width
         unit = {self.column: self.tile[self.column]}.get(loop, 1 if self.dots else width)
-        columns = -(-self._inside(loop, n) // unit) * unit
-        if not columns:
+        if (inside := self._inside(loop, n)) is None:
             refuse(f"'pack {operand}' needs a level around it that splits d{loop}")
+        columns = -(-inside // unit) * unit
         self._check_scratch(prod(before) * self._packed_bytes(operand, deep) * columns)
 
-    def _inside(self, k: int, n: int) -> int:
-        """Return the iterations of a loop inside of the ``n``-th level; 0 if not known."""
+    def _inside(self, k: int, n: int) -> int | None:
+        """Return the iterations of a loop inside of the ``n``-th level; None if not known."""
         step, size = self.levels.step(k, n + 1), self.sizes[k]
-        return step or max(size, 0) if size < 0 or not step else min(step, size)
+        if size < 0:
+            return step or None
+        return min(step, size) if step else size
+
+    def _is_one_tile(self, n: int) -> bool:
+        """Whether the ``n``-th level takes the columns of one tile at most."""
+        columns = self._inside(self.column, n)
+        return columns is not None and columns <= self.tile[self.column]
 
     def _check_scratch(self, bytes: int) -> None:
         if bytes > MAX_SCRATCH_BYTES:
@@ -264,8 +271,9 @@ class _Steps:
         several = (n for n in steps.splits if not 0 <= whole <= levels[n].step)
         if (cut := next(several, None)) is None:
             return
-        sizes = [self._inside(k, cut - 1) for k in range(self.column + 1)]
-        if not all(sizes):
+        inside = [self._inside(k, cut - 1) for k in range(self.column + 1)]
+        sizes = [size for size in inside if size is not None]
+        if len(sizes) < len(inside):
             refuse("partial sums need rows and columns of known number, or levels that split them")
         columns = -(-sizes[-1] // self.tile[self.column]) * self.tile[self.column]
         self._check_scratch(prod(sizes[:-1]) * columns * _bytes(element(self.op.outputs[0])))
@@ -296,7 +304,7 @@ class _Steps:
             refuse("'prefetch' is for operands that are read in place, or packed by the same level")
         if self.details.get(self.by_rows) == "first":
             refuse("only the operand of the columns is packed as first")
-        one = self._inside(self.column, last) <= self.tile[self.column]
+        one = self._is_one_tile(last)
         if self.details.get(self.by_columns) == "first" and not (near and one):
             refuse("'as first' is for one panel of columns, packed where the sum is split")
         if self.nesting.accumulate_in_f32:
@@ -330,7 +338,7 @@ class _Steps:
             if elements[self.by_rows] != "i8":
                 refuse("only signed bytes are packed as biased_dot")
             assert found[1] is not None
-            if self._inside(self.column, found[1][0]) > self.tile[self.column]:
+            if not self._is_one_tile(found[1][0]):
                 refuse("'biased_dot' is for one panel of columns")
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir.affine import AffineExpr
 
 from stepwell.analysis.levels.nesting import LoopedOp, Nesting, loop_ops, loops_of
 from stepwell.analysis.structured import extents, in_panels, indices
@@ -53,6 +54,13 @@ def levels_of(function: kernel.FuncOp, nesting: Nesting) -> Schedule:
 def levels_in_steps(function: kernel.FuncOp, nesting: Nesting) -> Levels:
     """Return the levels around the tiles of a sum in steps, without the actions of threads."""
     return _of_several_steps(_Writer(function, nesting).in_steps())
+
+
+def _operands(op: linalg.GenericOp) -> Iterator[tuple[int, tuple[AffineExpr, ...], set[int]]]:
+    """Yield the inputs that an op reads: number, index and the loops that the index uses."""
+    for number, index in enumerate(indices(op)[: len(op.inputs)]):
+        if op.body.block.args[number].first_use is not None:
+            yield number, index, {d for expr in index for d in expr.used_dims()}
 
 
 def _operand(action: Action) -> tuple[bool, int]:
@@ -168,20 +176,16 @@ class _Writer:
         assert isinstance(op, linalg.GenericOp)
         found = self.nesting
         how = ("biased_dot" if found.bias_to_unsigned else "dot") if found.dots else ""
-        where = indices(op)[: len(op.inputs)]
-        dims = [set[int]().union(*(e.used_dims() for e in index)) for index in where]
-        numbers = [n for n, used in enumerate(dims) if column - 1 in used]
+        numbers = [n for n, _, dims in _operands(op) if column - 1 in dims]
         return tuple(Action("pack", number, how) for number in numbers)
 
     def _packing(self, op: LoopedOp, first: int, column: int) -> Iterator[Action]:
         """Yield the actions of a block before it computes."""
         assert isinstance(op, linalg.GenericOp)
         found = self.nesting
-        where = indices(op)[: len(op.inputs)]
-        dims = [set[int]().union(*(e.used_dims() for e in index)) for index in where]
         rows = set(range(first, column))
-        for number, index in enumerate(where):
-            if column in dims[number] and not rows & dims[number]:
+        for number, index, dims in _operands(op):
+            if column in dims and not rows & dims:
                 ready = in_panels(index, column)
                 if ready is None or ready[1] != found.step(column):
                     how = "dot" if found.dots else "first" if found.pack_first else ""
