@@ -187,7 +187,7 @@ class _Writer:
         for number, index, dims in _operands(op):
             if column in dims and not rows & dims:
                 ready = in_panels(index, column)
-                if ready is None or ready[1] != found.step(column):
+                if found.dots or ready is None or ready[1] != found.step(column):
                     how = "dot" if found.dots else "first" if found.pack_first else ""
                     yield Action("pack", number, how)
         if found.accumulate_in_f32:
