@@ -294,16 +294,18 @@ class Spelling(ABC):
             f"  {self.store(kind, 'p', 'x', '')}",
             "  return;",
             "}",
+            "if (n < 1) return;",
         ]
         x, lanes, now = "x", kind.lanes // 2, kind
         while lanes:
             half = Kind(kind.element, lanes if lanes > 1 else 0)
-            low, high = (f"{part}{lanes}" for part in ("a", "b"))
-            rows += [f"const {self.type(half)} {low} = {self._part(now, x, lanes, 0)};"]
-            rows += [f"const {self.type(half)} {high} = {self._part(now, x, lanes, lanes)};"]
-            stored = self.store(half, "p", low, "") if lanes > 1 else f"p[0] = {low};"
+            low, high = (self._part(now, x, lanes, first) for first in (0, lanes))
+            if lanes == 1:
+                rows += ["if (n & 1) {", f"  p[0] = {low};", "}"]
+                break
             rows += [f"{self.type(half)} x{lanes} = {low};", f"if (n & {lanes}) {{"]
-            rows += [f"  {stored}", f"  p += {lanes};", f"  x{lanes} = {high};", "}"]
+            rows += [f"  {self.store(half, 'p', f'x{lanes}', '')}", f"  p += {lanes};"]
+            rows += [f"  x{lanes} = {high};", "}"]
             x, now, lanes = f"x{lanes}", half, lanes // 2
         parameters = [(pointer, "p"), (INDEX, "n"), (kind, "x")]
         return self.helper(f"sw_store_first_{kind}", None, parameters, rows)

@@ -161,11 +161,10 @@ def _create_mask(w: Writer, op: vector.CreateMaskOp) -> None:
         return
     kind, s = w.kind(op.mask_vector), w.spelling
     lanes = kind.lanes
-    numbers = kind.of("i32")
-    count = s.splat(numbers, f"(n < 0 ? 0 : n > {lanes} ? {lanes} : (i32)n)").replace(
-        "(i32)", f"({s.type(Kind('i32'))})"
-    )
-    test = s.compared(numbers, f"{s.lanes_of(numbers, [str(k) for k in range(lanes)])} < {count}")
+    numbers = kind.of(f"i{kind.element[1:]}")
+    one = s.type(Kind(numbers.element))
+    last = s.splat(numbers, f"({one})(n < 1 ? -1 : n > {lanes} ? {lanes - 1} : n - 1)")
+    test = s.compared(numbers, f"{s.lanes_of(numbers, [str(k) for k in range(lanes)])} <= {last}")
     name = s.helper(f"sw_first_{kind}", kind, [(INDEX, "n")], [f"return {test};"])
     (n,) = op.mask_dim_sizes
     w.define(op.mask_vector, f"{name}({w[n]})")

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from nestings import nestings_in
 from run_traced import interpreted
 
 import stepwell as sw
@@ -282,5 +281,5 @@ def test_what_is_computed_again() -> None:
 
     x, key = np.ones((2, 256, 4, 32), np.float32), np.array([0, 1], np.uint32)
     text = str(sw.jit(sw.value_and_grad(loss)).trace(x, key).lower("kernels"))
-    assert [each.band > 1 for each in nestings_in(text)].count(True) == 1
+    assert text.count("kernel.launch @loss_softmax") == 2
     assert text.count("_xor ins(%key") == 2

@@ -10,7 +10,6 @@ from nestings import has
 from reading import parsed, same_in_loops
 
 import stepwell as sw
-from stepwell.core.diagnostics import CompileError
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.testing.machines import kernels_for
 

@@ -38,8 +38,10 @@ def no_mask(ops: Sequence[LoopedOp], nesting: Nesting, number: int, lanes: Lanes
         return "only vectors whose number is not known end under a mask"
     if nesting.tile != (1, 1) or nesting.band > 1 or any(map(_contracts, ops)):
         return "contractions end in narrower vectors"
+    if nesting.pipeline_rows:
+        return "software pipelines end in narrower vectors"
     padded = op.parent is not None and any(is_border(each) for each in op.parent.ops)
-    if padded or nesting.pipeline_rows or not is_harmless(op) or not _is_side_by_side(op, axis):
+    if padded or not is_harmless(op) or not _is_side_by_side(op, axis):
         return "its lanes are not side by side, or what it computes in unused ones may fail"
     return ""
 
