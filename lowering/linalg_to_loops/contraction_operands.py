@@ -26,6 +26,9 @@ from stepwell.lowering.linalg_to_loops.packing import Packing
 from stepwell.lowering.linalg_to_loops.structured import Access, dims_of
 from stepwell.lowering.linalg_to_loops.writer import Index
 
+ROWS_WRITTEN_OUT = 32
+"""Rows that are packed one element at a time, all of them written out: more are much code."""
+
 
 @dataclass
 class Packed:
@@ -115,7 +118,7 @@ class Operands:
             )
             return Packed(packing, at)
         product, columns = self.product, size
-        if loop == self.of.row and self.columns is None:
+        if loop == self.of.row and self.columns is None and size <= ROWS_WRITTEN_OUT:
             product = replace(product, width=1, interleave=1)
         elif loop == self.of.row:
             columns = -(-size // width) * width
