@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,6 +20,7 @@ import stepwell.numpy as snp
 from stepwell.core.diagnostics import Diagnostic, listening
 from stepwell.dialects.nd.arithmetic import AbsOp, NegOp
 from stepwell.driver import pipeline
+from stepwell.runtime.cache import disk_cache
 from stepwell.tools.main import main
 from stepwell.transforms.passes import Pass
 from stepwell.transforms.rewriting import rewrite
@@ -164,10 +166,18 @@ def test_a_changed_list_of_stages_is_not_served_stale(monkeypatch: pytest.Monkey
     assert sw.compile(text).source == before, "the other floors drop the dead op as well"
 
 
-def test_a_pass_above_the_modules_floor_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STEPWELL_CACHE", str(tmp_path))  # what is cached tells nothing again
+@pytest.fixture
+def empty_cache(tmp_path: Path) -> Iterator[None]:
+    """A cache of the test alone: what is cached tells nothing again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STEPWELL_CACHE", str(tmp_path))
+        disk_cache.cache_clear()
+        yield
+    disk_cache.cache_clear()
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_a_pass_above_the_modules_floor_is_told() -> None:
     said: list[Diagnostic] = []
     lower = sw.compile(TEXT).text("structured")
     with listening(said.append):
