@@ -252,6 +252,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="threads of the programs")
     parser.add_argument("--speed", action="store_true", help="count predictions in a millisecond")
     options = parser.parse_args()
+    if options.page and options.threads != 1:
+        parser.error("docs/predicted.md is about one thread: leave --page out")
     os.environ["STEPWELL_THREADS"] = str(options.threads)
     if options.speed:
         print(f"{speed():.1f} predictions in a millisecond")
