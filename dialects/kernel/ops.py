@@ -75,8 +75,8 @@ class FuncOp(IRDLOperation):
       type index, with the bounds of the range outside of which the op changes nothing.
     * (C10) kernel.schedule is a #kernel.schedule. `schedule` and `linalg-to-loops` check whether
       its levels fit the kernel.
-    * (C11) kernel.versions is a list of #kernel.version, each with a range of a shared loop's
-      length and levels. The first whose range matches runs, otherwise the kernel's own levels.
+    * (C11) kernel.versions is a list of #kernel.version, each with a range of a loop's length and
+      levels. The first whose range matches runs, otherwise the kernel's own levels.
     """
 
     name = "kernel.func"
@@ -119,7 +119,7 @@ class FuncOp(IRDLOperation):
         check_names(self.attributes)
         check_in_place(self.attributes, inputs, len(outputs))
         check_parts(self.body.block)
-        if shared := check_shared(self.attributes):
+        if shared := check_shared(self.attributes, self.body.block):
             check_shared_loops(self.body.block, shared)
 
     @classmethod

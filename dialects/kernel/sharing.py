@@ -88,13 +88,16 @@ def check_names(attributes: dict[str, Attribute]) -> None:
         raise VerifyException(f"{SCHEDULE} must be #kernel.schedule<[...]>, got {found}")
 
 
-def check_shared(attributes: dict[str, Attribute]) -> int:
-    """Check C4 of kernel.func; return the number of shared loops."""
+def check_shared(attributes: dict[str, Attribute], block: Block) -> int:
+    """Check C4 and C11 of kernel.func; return the number of shared loops."""
     value = attributes.get(SHARED, IntegerAttr(0, i64))
     if not isinstance(value, IntegerAttr) or value.value.data < 0:  # kernel_func_c4
         raise VerifyException(f"{SHARED} must be a number of 0 or more, got {value}")
-    check_versions(attributes, value.value.data)
-    return value.value.data
+    shared = value.value.data
+    if VERSIONS in attributes:
+        ops = (op for op in block.ops if isinstance(op, linalg.GenericOp))
+        check_versions(attributes, max((len(op.iterator_types) for op in ops), default=shared))
+    return shared
 
 
 def check_in_place(

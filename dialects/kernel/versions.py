@@ -1,4 +1,4 @@
-"""Versions of a kernel: schedules for ranges of the length of a shared loop."""
+"""Versions of a kernel: schedules for ranges of the length of a loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ VERSIONS = "kernel.versions"
 
 @irdl_attr_definition
 class VersionAttr(ParametrizedAttribute):
-    """The levels of a kernel for ``low`` to ``high`` iterations of its shared loop ``loop``.
+    """The levels of a kernel for ``low`` to ``high`` iterations of its loop ``loop``.
+
+    A loop that ops do not share is that of the first op which has one of this number.
 
     Syntax: ``#kernel.version<d0 from 2 to 11, #kernel.schedule<[for d0 by 4, ...]>>``.
 
@@ -94,8 +96,11 @@ def versions_in(value: Attribute | None) -> list[VersionAttr]:
     return [version for version in each if isinstance(version, VersionAttr)]
 
 
-def check_versions(attributes: dict[str, Attribute], shared: int) -> None:
-    """Check C11 of kernel.func."""
+def check_versions(attributes: dict[str, Attribute], loops: int) -> None:
+    """Check C11 of kernel.func.
+
+    loops : how many loops the op has that has the most
+    """
     if VERSIONS not in attributes:
         return
     value = attributes[VERSIONS]
@@ -105,8 +110,8 @@ def check_versions(attributes: dict[str, Attribute], shared: int) -> None:
             f"{VERSIONS} must be a list of #kernel.version<...>, got {value}"
         )
     for version in found:
-        if version.loop.data >= shared:  # kernel_func_c11
+        if version.loop.data >= loops:  # kernel_func_c11
             raise VerifyException(
-                f"a version is for the length of a shared loop, of which there are {shared}, got "
+                f"a version is for the length of a loop, of which no op has more than {loops}, got "
                 f"d{version.loop.data}"
             )

@@ -30,6 +30,7 @@ from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import SCHEDULE, is_border
 from stepwell.dialects.types import tensor_type
+from stepwell.transforms.kernels.versions import keep_versions_of_shared_loops
 from stepwell.transforms.passes import fail
 
 
@@ -236,6 +237,7 @@ def _copy(
     )
     copy.location = before.location
     copy.res[0].name_hint = value.name_hint
+    keep_versions_of_shared_loops(function, choices.number(function, "kernel.shared"))
     ops, nestings = loop_ops(function), nestings_of(function)
     function.body.block.insert_op_before(copy, before)
     for nesting in nestings:

@@ -116,6 +116,38 @@ def test_blocks_of_any_rows() -> None:
         np.testing.assert_allclose(product(x, w), np.maximum(x @ w, 0), rtol=1e-4, atol=1e-4)
 
 
+def attention(q: Any, k: Any, v: Any) -> Any:
+    """Return what queries attend to, among any number of keys."""
+    return sw.nn.softmax(q @ snp.matrix_transpose(k), axis=-1) @ v
+
+
+def test_attention_to_any_number_of_keys() -> None:
+    """One key has versions of its own: of the product's columns, and of the softmax."""
+    n = sw.Dim("n")
+    shapes: list[Any] = [(3, 40, 64), (3, n, 64), (3, n, 64)]
+    program = sw.jit(
+        attention, input_signature=[sw.ShapeDtypeStruct(shape, "float32") for shape in shapes]
+    )
+    for keys in (1, 2, 3, 7, 8, 15, 16, 17, 31, 67):
+        q, k, v = given(3, 40, 64), given(3, keys, 64), given(3, keys, 64)
+        scores = np.exp(q @ k.transpose(0, 2, 1))
+        want = scores / scores.sum(-1, keepdims=True) @ v
+        np.testing.assert_allclose(program(q, k, v), want, rtol=1e-3, atol=1e-4)
+
+
+def test_rows_of_one_element_keep_nan() -> None:
+    shapes = [sw.ShapeDtypeStruct((33, sw.Dim("n")), "float32")]
+    program = sw.jit(
+        lambda x: (snp.max(x, axis=1), snp.argmax(x, axis=1), snp.sum(x, axis=1)),
+        input_signature=shapes,
+    )
+    for n in (1, 2):
+        x = given(33, n)
+        x[5], x[7], x[9] = np.nan, np.inf, -np.inf
+        for got, want in zip(program(x), (x.max(1), x.argmax(1), x.sum(1)), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
 KINDS = "float64", "float16", "int8", "int16", "int64", "uint8", "bool"
 """Element types of vectors that end under a mask; f32 has tests of its own above."""
 

@@ -94,6 +94,20 @@ kernel.func @matmul(%x: tensor<?x256xf32>, %w: tensor<256x100xf32>, %d: tensor<?
   kernel.return %r : tensor<?x100xf32>
 }
 
+// Rows of unknown length: vectors along them end under a mask, so one element has a version,
+// without vectors.
+// CHECK-LABEL:  kernel.func @unknown_rows
+// CHECK-SAME:  kernel.schedule = #kernel.schedule<[parallel d0 {grain 0}, for d1 by 64 mask, unroll d1 by 16, vector d1 by 16]>
+// CHECK-SAME:  kernel.versions = [#kernel.version<d1 from 1 to 1, #kernel.schedule<[for d0, for d1]>>]
+kernel.func @unknown_rows(%x: tensor<1000x?xf32>, %d: tensor<1000xf32>) -> tensor<1000xf32> attributes {kernel.shared = 1} {
+  %r = linalg.generic {indexing_maps = [#id2, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<1000x?xf32>) outs(%d : tensor<1000xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %z = arith.addf %a, %b : f32
+    linalg.yield %z : f32
+  } -> tensor<1000xf32>
+  kernel.return %r : tensor<1000xf32>
+}
+
 // With the second operand transposed the contracting loop is the contiguous one.
 // CHECK-LABEL:  kernel.func @matmul_transposed
 // CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1 {grain 26}, for d2 by 64, unroll d2 by 16, vector d2 by 16]>

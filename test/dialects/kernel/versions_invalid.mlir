@@ -22,7 +22,7 @@ kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes
 // -----
 
 // kernel_func_c11
-// expected-error@+1 {{a version is for the length of a shared loop, of which there are 1, got d1}}
+// expected-error@+1 {{a version is for the length of a loop, of which no op has more than 1, got d1}}
 kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {kernel.shared = 1, kernel.versions = [#kernel.version<d1 from 1 to 1, #kernel.schedule<[for d0]>>]} {
   kernel.return %y : tensor<4xf32>
 }

@@ -36,3 +36,32 @@ kernel.func @product(%x: memref<?x8xf32>, %w: memref<8x16xf32>, %y: memref<?x16x
   }
   kernel.return
 }
+
+// A version for one iteration of a loop that ops do not share: the size of that axis is static in
+// every op that has such a loop, and the sum has no loop.
+
+#nk = affine_map<(d0, d1) -> (d0, d1)>
+#n = affine_map<(d0, d1) -> (d0)>
+
+// CHECK-LABEL: kernel.func @sums
+//       CHECK:   [[C1:%.*]] = arith.constant 1 : index
+//       CHECK:   memref.dim %x, [[C1]] : memref<4x?xf32>
+//       CHECK:   scf.if
+//       CHECK:     memref.cast %x : memref<4x?xf32> to memref<4x1xf32>
+//       CHECK:     for %i
+//   CHECK-NOT:     for
+//       CHECK:   } else {
+//       CHECK:     for %i
+//       CHECK:       for %j
+//       CHECK:   kernel.return
+kernel.func @sums(%x: memref<4x?xf32>, %y: memref<4xf32>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0, for d1]>, kernel.versions = [#kernel.version<d1 from 1 to 1, #kernel.schedule<[for d0, for d1]>>]} {
+  %0 = arith.constant 0.0 : f32
+  linalg.fill ins(%0 : f32) outs(%y : memref<4xf32>)
+  linalg.generic {indexing_maps = [#nk, #n], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<4x?xf32>) outs(%y : memref<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %z = arith.addf %o, %a : f32
+    linalg.yield %z : f32
+  }
+  kernel.return
+}

@@ -31,6 +31,7 @@ from stepwell.dialects.kernel.levels import BORDER, EVEN, MASK, OVERLAP, PEEL, R
 from stepwell.dialects.kernel.versions import VERSIONS, versions_in
 from stepwell.transforms.kernels.schedule.tiles import MIN_ROWS_PER_RECOMPUTED
 from stepwell.transforms.kernels.schedule.vectors import Range, stride
+from stepwell.transforms.kernels.versions import version
 
 OPS_PER_STORE = 3
 """Operations that run in the time of one scalar store."""
@@ -93,7 +94,8 @@ def settle_tails(function: kernel.FuncOp) -> None:
     if not past and {level.tail for level in levels} <= {PEEL, EVEN, BORDER}:
         return
     old = nestings_of(function)
-    new = [_settled(TailRules(function, each)) for each in old]
+    each = [function, *(version(function, number) for number in range(len(versions)))]
+    new = [_settled(TailRules(*pair)) for pair in zip(each, old, strict=True)]
     if new != old:
         write_nestings(function, new)
 
@@ -129,9 +131,6 @@ class _Choice:
     ) -> None:
         self.nesting, self.some, self.masks = nesting, some, masks
         self.rules = TailRules(function, nesting)
-        if some is not None and some.low == some.high:
-            for sizes in self.rules.sizes:
-                sizes[some.loop] = some.low
         self.long = any(len(loops_of(op)) > nesting.shared for op in self.rules.ops)
         """Whether some op has loops besides the shared ones."""
 

@@ -121,7 +121,7 @@ class Loops:
 
 
 class Range(NamedTuple):
-    """The least, the greatest and the likely number of iterations of a shared loop."""
+    """The least, the greatest and the likely number of iterations of a loop."""
 
     loop: int
     low: int
@@ -132,13 +132,11 @@ class Range(NamedTuple):
 def read(op: linalg.GenericOp | linalg.FillOp, some: Range | None = None) -> Loops:
     """Return the properties of the loops of ``op``.
 
-    some : the known range of a loop whose extent is known at run time only
+    some : the known range of a shared loop whose extent is known at run time only
     """
     loops = _read(op)
-    if some is not None and loops.extents[some.loop] == DYNAMIC_INDEX:
+    if some is not None and some.low < some.high and loops.extents[some.loop] == DYNAMIC_INDEX:
         loops.likely = {some.loop: some.likely}
-        if some.low == some.high:
-            loops.extents[some.loop] = some.low
     return loops
 
 

@@ -4,6 +4,9 @@ A product of few rows is bound by reading the column operand: that is read in pl
 rows. A product of a single row is a loop over that operand, read sequentially. For many rows the
 operand is packed instead. So a contraction whose rows are counted at launch has a version for one
 row and one for few, and the launch selects.
+
+Vectors along rows whose length is known at launch only end under a mask: a row of one element takes
+the time of a whole vector, and of the reduction of its lanes. One element has a version too.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument
 from xdsl.ir.affine import AffineDimExpr
 
-from stepwell.analysis.levels import nesting_of, write_nesting
+from stepwell.analysis.levels import loop_ops, nesting_of, write_nesting
+from stepwell.analysis.loop_extents import argument_of_extent, op_of_loop
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import SCHEDULE
@@ -23,14 +27,16 @@ from stepwell.dialects.kernel.versions import VERSIONS
 from stepwell.transforms.kernels.kernel_signature import is_unscheduled
 from stepwell.transforms.kernels.schedule.tails import choose_tails
 from stepwell.transforms.kernels.schedule.threads import parallel_steps
-from stepwell.transforms.kernels.schedule.vectors import Loops, Range, read
+from stepwell.transforms.kernels.schedule.vectors import Loops, Range, own_axis, read
+from stepwell.transforms.kernels.versions import set_extent
 
 ROW_RANGES = (1, 1), (2, 4), (5, 8)
 """Ranges of rows, none of which repay packing, each served by one tile of its largest number: rows
 beyond the end repeat the last row, which costs less than a second pass through the column
 operand."""
-MAX_COLUMNS = 16
-"""Columns that are one vector: with packing, tiles of zeros would be computed beside them."""
+COLUMN_RANGES = (1, 1), (0, 16)
+"""Ranges of columns: one, if vectors run along the sum, and as many as a vector has lanes: packing
+would compute tiles of zeros beside them."""
 
 
 def with_versions(
@@ -48,7 +54,7 @@ def with_versions(
     """
     own = function.attributes.pop(SCHEDULE, None) if tuned else None
     some = [] if ready is None else list(ranges(function))
-    copies = [function.clone() for _ in some]
+    copies = [_copy(function, each) for each in some]
     if own is None:
         schedule(function, None)
     else:
@@ -56,8 +62,7 @@ def with_versions(
     kept: list[tuple[Range, kernel.FuncOp]] = []
     for version, copy in zip(some, copies, strict=True):
         packs = _packs(function, ready or ())
-        columns = version.loop == choices.number(function, "kernel.shared") - 1
-        if columns and (packs or not _packed(function)):
+        if not _serves(function, version, packs):
             continue
         copy.set_name(named(function, version))
         if packs:
@@ -76,11 +81,17 @@ def with_versions(
 def ranges(function: kernel.FuncOp) -> Iterator[Range]:
     """Yield the ranges of sizes for which a version of a kernel is worth its code.
 
-    No other function decides this.
+    No other function decides this; `with_versions` drops those that change nothing.
     """
     shared = choices.number(function, "kernel.shared")
-    if shared < 2 or not is_unscheduled(function):
+    if not shared or not is_unscheduled(function):
         return
+    found = list(_of_shared_loops(function, shared)) if shared > 1 else []
+    yield from found or _of_own_loops(function, shared)
+
+
+def _of_shared_loops(function: kernel.FuncOp, shared: int) -> Iterator[Range]:
+    """Yield ranges of the rows and of the columns of a contraction."""
     ops = [read(op) for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
     sums = [loops for loops in ops if loops.contracts]
     row = shared - 2
@@ -91,12 +102,57 @@ def ranges(function: kernel.FuncOp) -> Iterator[Range]:
         and sums[0].extents[row + 1] == DYNAMIC_INDEX
         and _is_argument_size(sums[0], row + 1)
     ):
-        yield Range(row + 1, 0, MAX_COLUMNS, MAX_COLUMNS)
+        along = _reads_along_sum(sums[0], shared)
+        yield from (
+            Range(row + 1, *each, each[1]) for each in COLUMN_RANGES if each[0] != 1 or along
+        )
+
+
+def _of_own_loops(function: kernel.FuncOp, shared: int) -> Iterator[Range]:
+    """Yield a single iteration of the first loop beyond the shared ones whose extent is unknown."""
+    generics = [op for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
+    most = max((len(op.iterator_types) for op in generics), default=0)
+    for loop in range(shared, most):
+        if argument_of_extent(function, loop) is not None:
+            yield Range(loop, 1, 1, 1)
+            return
 
 
 def named(function: kernel.FuncOp, some: Range) -> str:
     """Return the name under which the explanations of a version are given."""
     return f"{function.sym_name.data} d{some.loop} from {some.low} to {some.high}"
+
+
+def _reads_along_sum(loops: Loops, shared: int) -> bool:
+    """Whether a contraction reads both operands in vectors along its sum."""
+    axis = own_axis(loops, shared)
+    return axis is not None and loops.score(axis) == 1.0
+
+
+def _copy(function: kernel.FuncOp, some: Range) -> kernel.FuncOp:
+    """Return a copy of a kernel, in which the extent of a loop is static if it is only one."""
+    copy = function.clone()
+    if some.low == some.high:
+        set_extent(copy, some.loop, some.low)
+    return copy
+
+
+def _serves(function: kernel.FuncOp, some: Range, packs: bool) -> bool:
+    """Whether a version may gain beside the kernel's own levels, which are chosen.
+
+    Of few columns it does in blocks, of a single iteration of an op's own loop in vectors along it
+    and in sums that are taken in steps.
+    """
+    shared = choices.number(function, "kernel.shared")
+    if some.loop == shared - 1:
+        return _packed(function) and not packs
+    if some.loop < shared:
+        return True
+    nesting, op = nesting_of(function), op_of_loop(function, some.loop)
+    if nesting.in_steps or nesting.split:
+        return nesting.in_steps and not packs
+    pairs = zip(loop_ops(function), nesting.lanes, strict=True)
+    return any(each is op and x.axis == some.loop and x.width > 1 for each, x in pairs)
 
 
 def _is_argument_size(loops: Loops, loop: int) -> bool:
