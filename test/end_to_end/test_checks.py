@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import traceback
 from contextlib import redirect_stdout
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from stepwell.dialects.parsing import parse_module
 from stepwell.driver.pipeline import STAGE_NAMES
 from stepwell.driver.registry import registry
 from stepwell.testing.machines import MACHINES
+from stepwell.testing.opencl import TARGETS
 from stepwell.tools.main import main
 
 PROGRAM = """\
@@ -78,9 +78,6 @@ def said(function: Any, i: int, n: int) -> str:
     assert y == X[i]
     np.testing.assert_array_equal(z, X * 2.0**n)
     return ""
-
-
-TARGETS = ["c", *(["opencl"] if find_spec("pyopencl") else [])]
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -17,7 +17,7 @@ import stepwell.numpy as snp
 from stepwell.runtime.device_arrays import DeviceArray
 from stepwell.runtime.opencl.device import Device, open_device
 
-pytest.importorskip("pyopencl")
+pytestmark = pytest.mark.opencl("cpu")
 
 CPU = "cpu"
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -53,7 +53,7 @@ def test_a_chain_of_calls_copies_nothing(device: Device) -> None:
     before = copy.copy(device.memory.transfers)
     y = scaled(scaled(scaled(x, x), x), x)
     assert device.memory.transfers == before
-    assert isinstance(y, DeviceArray) and repr(y) == "<device array float32[3, 4] on cpu:0>"
+    assert isinstance(y, DeviceArray) and repr(y) == f"<device array float32[3, 4] on {device}>"
     np.testing.assert_array_equal(y, ((X * 3) * 2 + X) * 2 + X)
     after = device.memory.transfers
     assert (after.to_device, after.to_host) == (before.to_device, before.to_host + 1)
@@ -122,16 +122,18 @@ def test_of_another_device_or_deleted(device: Device) -> None:
     x = sw.device_put(X, CPU)
     other = Device(device.cl, device.handle, "gpu:7", device.process)
     y = DeviceArray(other, None, x.dtype, x.shape)
-    with pytest.raises(TypeError, match=r"lies on gpu:7, and the program runs on cpu:0; help: .*"):
+    with pytest.raises(
+        TypeError, match=rf"lies on gpu:7, and the program runs on {device}; help: .*"
+    ):
         scaled(y, x)
     on_host = sw.jit(lambda x: x + 1)
-    with pytest.raises(TypeError, match=r"'x' lies on cpu:0, and the program runs on the host"):
+    with pytest.raises(TypeError, match=rf"'x' lies on {device}, and the program runs on the host"):
         on_host(x)
     with pytest.raises(TypeError, match=r"expected float32\[3, 4\], got float64\[3, 4\]"):
         scaled.trace(X, X).compile()(sw.device_put(X.astype("f8"), CPU), x)
     x.delete()
     x.delete()
-    assert x.deleted and repr(x) == "<device array float32[3, 4] on cpu:0, deleted>"
+    assert x.deleted and repr(x) == f"<device array float32[3, 4] on {device}, deleted>"
     for use in (lambda: scaled(x, x), lambda: np.asarray(x), x.block_until_ready):
         with pytest.raises(RuntimeError, match=r"the device array float32\[3, 4\] was deleted"):
             use()
@@ -202,7 +204,7 @@ def test_donated(memories: Device) -> None:
 def test_a_device_without_room(device: Device) -> None:
     most = device.handle.max_mem_alloc_size
     held = np.broadcast_to(np.float32(0), (most // 2, 4))
-    with pytest.raises(MemoryError, match=r"cpu:0 .* has no room for [\d,]+ bytes: it has"):
+    with pytest.raises(MemoryError, match=rf"{device} .* has no room for [\d,]+ bytes: it has"):
         device.memory.allocate(held.nbytes)
 
 
@@ -360,5 +362,5 @@ def test_without_the_extension(monkeypatch: pytest.MonkeyPatch, device: Device) 
         np.testing.assert_array_equal(found, X * 0)
     np.testing.assert_array_equal(plain(X, y=X * 2), -X)
     other = DeviceArray(Device(device.cl, device.handle, "gpu:7", 0), None, x.dtype, x.shape)
-    with pytest.raises(TypeError, match="lies on gpu:7, and the program runs on cpu:0"):
+    with pytest.raises(TypeError, match=f"lies on gpu:7, and the program runs on {device}"):
         plain(other, x)

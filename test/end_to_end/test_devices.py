@@ -19,6 +19,7 @@ from stepwell.core.targets import machine_for
 from stepwell.runtime.opencl import device, machines
 from stepwell.runtime.opencl.device import Device, best, devices, open_device
 from stepwell.runtime.opencl.machines import file_of, machine_of
+from stepwell.tools import devices as tools_devices
 from stepwell.tools.main import main
 
 cl = pytest.importorskip("pyopencl")
@@ -37,7 +38,9 @@ def made_up(kind: str, title: str, units: int = 8, clock: int = 1000, **more: An
         "global_mem_cacheline_size": 128,
     }
     handle: Any = SimpleNamespace(**told, **more)
-    return Device(cl, handle, f"{device.kind_of(cl, handle.type)}:0", os.getpid())
+    made = Device(cl, handle, f"{device.kind_of(cl, handle.type)}:0", os.getpid())
+    made.__dict__["problem"] = ""
+    return made
 
 
 SLOW, QUICK = made_up("gpu", "Slow One", 8), made_up("gpu", "Acme Quick H100", 64, warp_size_nv=32)
@@ -48,6 +51,7 @@ CPU = made_up("cpu", "Processor", 128, 5000)
 def several(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let there be two GPUs and a CPU, which comes first."""
     second = Device(cl, QUICK.handle, "gpu:1", os.getpid())
+    second.__dict__["problem"] = ""
     monkeypatch.setattr(device, "devices", lambda: (CPU, SLOW, second))
     monkeypatch.delenv("STEPWELL_DEVICE", raising=False)
 
@@ -75,6 +79,85 @@ def test_devices_have_names(monkeypatch: pytest.MonkeyPatch) -> None:
     assert open_device("cpu").name == "cpu:0"
 
 
+SAID = "error: unknown target CPU 'generic'; Device Processor failed to build the program"
+LOG = f"""clBuildProgram failed: BUILD_PROGRAM_FAILURE - clBuildProgram failed
+
+Build on <pyopencl.Device 'Processor' on 'Made Up' at 0x5593>:
+
+{SAID.replace("; ", chr(10))}
+
+(options: -cl-std=CL1.2)
+"""
+
+
+class BuildError(Exception):
+    """A driver's."""
+
+
+def broken(device: Device) -> Device:
+    """Let the driver of a device know the device, but build no program for it."""
+
+    def fail(*_: Any) -> Any:
+        raise BuildError(LOG)
+
+    opencl = SimpleNamespace(Error=BuildError, Context=lambda _: None, Program=fail)
+    found = Device(opencl, device.handle, device.name, device.process)
+    known = {"id": device.title, "flags": (), "shares_memory": True}
+    found.__dict__.update(known)
+    device.handle.driver_version = "3.0"
+    device.handle.global_mem_size = 1 << 30
+    device.handle.platform.version = "OpenCL 3.0"
+    return found
+
+
+def test_a_device_that_builds_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is chosen only if no other device can run programs."""
+    gpu = broken(made_up("gpu", "Acme"))
+    assert gpu.problem == SAID
+    assert best([CPU, gpu]) is CPU
+    assert best([gpu, broken(made_up("cpu", "Processor"))]) is gpu
+    monkeypatch.setattr(device, "devices", lambda: (gpu, CPU))
+    monkeypatch.delenv("STEPWELL_DEVICE", raising=False)
+    assert open_device() is CPU
+    assert open_device("gpu") is gpu
+    with pytest.raises(sw.CompileError) as found:
+        device.working_device("gpu")
+    said = str(found.value)
+    assert "gpu:0 (Acme) cannot run programs: its driver builds none" in said
+    assert "the driver is Made Up 3.0 (OpenCL 3.0)" in said and f"it reports: {SAID}" in said
+    assert "install another driver" in said
+
+
+def test_commands_and_a_device_that_builds_no_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cpu = broken(made_up("cpu", "Processor"))
+    monkeypatch.setattr(device, "devices", lambda: (cpu,))
+    monkeypatch.setattr(tools_devices, "devices", lambda: (cpu,))
+    monkeypatch.delenv("STEPWELL_DEVICE", raising=False)
+    for options in ([], ["--measure"]):
+        assert main(["devices", *options]) == 0
+        said = capsys.readouterr().out
+        assert "cpu:0  Processor  (unusable)" in said
+        assert f"  problem            the driver 3.0 builds no program: {SAID}" in said
+        assert "no device can run programs; install another driver" in said
+    assert main(["devices", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["problem"] == SAID
+    module = str(tmp_path / "m.mlir")
+    Path(module).write_text(PRODUCT)
+    for command in (
+        ["run", module, "--random"],
+        ["profile", module],
+        ["explain", module, "--measure"],
+        ["compile", module, "--tune", "-o", str(tmp_path)],
+    ):
+        assert main([*command, "--target", "opencl"]) == 1
+        assert "cpu:0 (Processor) cannot run programs" in capsys.readouterr().err, command
+    assert not list(tmp_path.glob("*.json"))
+    assert main(["compile", module, "--target", "opencl", "-o", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out" / "program.cl").exists()
+
+
 @pytest.mark.usefixtures("several")
 @pytest.mark.parametrize("text", ["gpu:2", "accelerator", "none such", "made up", "gpu:1x"])
 def test_a_device_that_is_not_there(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,6 +181,7 @@ def test_the_machine_of_a_device() -> None:
         assert known.holds(getattr(machine_of(silent, host), name)), name
 
 
+@pytest.mark.opencl
 def test_a_target_and_a_device() -> None:
     found = machine_for("opencl", "", open_device().name)
     assert found.compute_units == open_device().handle.max_compute_units
@@ -107,13 +191,14 @@ def test_a_target_and_a_device() -> None:
         machine_for("c", "", "gpu")
 
 
+@pytest.mark.opencl("cpu")
 def test_a_device_is_named_wherever_a_target_is() -> None:
-    name = open_device("cpu").name
+    name = str(open_device("cpu"))
     program = sw.jit(lambda x: x + 1, device=name).trace(np.ones(2)).compile()
     assert program.signature.target == "opencl"
     np.testing.assert_array_equal(program(np.ones(2)), [2, 2])
     text = program.module_text
-    assert sw.compile(text, "lambda", device=devices()[0]).signature.target == "opencl"
+    assert sw.compile(text, "lambda", device=open_device()).signature.target == "opencl"
     with pytest.raises(sw.CompileError, match="target 'c' runs on the host"):
         sw.compile(text, target="c", device="cpu")
     with pytest.raises(sw.CompileError, match="no OpenCL device is 'abacus'"):
@@ -122,6 +207,7 @@ def test_a_device_is_named_wherever_a_target_is() -> None:
         sw.compile(text, device=3)
 
 
+@pytest.mark.opencl
 def test_devices_are_listed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,7 +218,8 @@ def test_devices_are_listed(
     listed = json.loads(capsys.readouterr().out)
     assert [each["name"] for each in listed] == [each.name for each in devices()]
     assert sum(each["default"] for each in listed) == 1
-    assert listed[0]["machine"]["transfer"] == {"value": 1000, "source": "measured"}
+    (here,) = (each for each in listed if each["default"])
+    assert here["machine"]["transfer"] == {"value": 1000, "source": "measured"}
     monkeypatch.setattr(machines, "measure", None)  # it was kept
     assert main(["devices"]) == 0
     said = capsys.readouterr().out
@@ -140,6 +227,7 @@ def test_devices_are_listed(
     assert "compute_units" in said
 
 
+@pytest.mark.opencl("cpu")
 def test_measuring_takes_half_a_second() -> None:
     found = machines.measure(open_device("cpu"))
     assert all(PROPERTIES[name].holds(found[name]) for name in machines.MEASURED)
@@ -153,6 +241,7 @@ PRODUCT = """func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> te
 """
 
 
+@pytest.mark.opencl("cpu")
 def test_events_are_the_clock_of_a_profile(tmp_path: Path) -> None:
     program = sw.compile(PRODUCT, device="cpu")
     x = np.ones((64, 64), np.float32)
@@ -162,13 +251,14 @@ def test_events_are_the_clock_of_a_profile(tmp_path: Path) -> None:
         assert [each.kernel.name for each in found.kernels] == ["main_matmul_tanh"]
         (kernel,) = found.kernels
         assert kernel.calls == 1 and 0 < kernel.seconds <= found.seconds
-        assert "on cpu:0, " in str(found)
+        assert f"on {open_device('cpu')}, " in str(found)
         (event,) = [e for e in json.loads(found.trace())["traceEvents"] if "args" in e]
         assert event["name"] == "main_matmul_tanh"
     copied = sw.jit(lambda x: (x * 2, x[0], snp.roll(x, 1)), device="cpu").profile(x, repeat=2)
     assert copied.kernels and "copy" not in {each.kernel.name for each in copied.kernels}
 
 
+@pytest.mark.opencl("cpu")
 def test_commands_measure_and_tune_on_a_device(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

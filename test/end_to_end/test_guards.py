@@ -17,6 +17,7 @@ from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.parsing import parse_module
 from stepwell.driver.lowering import choose_entry
 from stepwell.driver.registry import registry
+from stepwell.testing.opencl import TARGETS
 
 HERE = Path(__file__).parent.parent
 CONSTANTS = "\n".join(f"  %c{n} = arith.constant {n} : index" for n in (0, 1, 2, 3, 4, 8))
@@ -63,30 +64,21 @@ def refused(text: str, target: str, *numbers: int, size: int = 8) -> str:
     return said
 
 
-def is_there(target: str) -> bool:
-    """Whether programs of a target run here."""
-    if target == "opencl":
-        pytest.importorskip("pyopencl")
-    return True
-
-
-@pytest.mark.parametrize("target", ["c", "opencl"])
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("form", FORMS)
 def test_what_the_host_touches(form: str, target: str) -> None:
     """Each form fits, or is refused in the same words by compiled programs and the interpreter."""
     body, numbers, words = FORMS[form]
-    assert is_there(target)
     said = refused(program(body), target, *numbers)
     assert words in said
     assert said.startswith("m.mlir:1")
 
 
-@pytest.mark.parametrize("target", ["c", "opencl"])
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("form", KERNELS)
 def test_what_kernels_touch(form: str, target: str) -> None:
     """The same in kernels, whose part of an OpenCL program runs on the device."""
     body, numbers, words = KERNELS[form]
-    assert is_there(target)
     types = "memref<?xf32>, memref<2xi64>, memref<64xi8>"
     launch = f"  kernel.launch @k ins(%x, %at, %b : {types}) outs(%y : memref<4xf32>)"
     top = f"""kernel.func @k(%x: memref<?xf32>, %at: memref<2xi64>, %b: memref<64xi8>, %y: memref<4xf32>) {{
@@ -190,7 +182,6 @@ BOUNDARY = {
 def test_what_a_caller_is_told(case: str, target: str) -> None:
     """A program and its caller agree on the size of every array."""
     text, words = BOUNDARY[case]
-    assert is_there(target)
     with pytest.raises(sw.CompileError, match=words):
         sw.compile(text, target=target)
 
@@ -211,10 +202,9 @@ func.func @main.arena(%n: index) -> index {
         compiled(np.zeros(16, np.float32))
 
 
-@pytest.mark.parametrize("target", ["c", "opencl"])
+@pytest.mark.parametrize("target", TARGETS)
 def test_memory_is_zero_at_first(target: str) -> None:
     """What was never written tells nothing of the process."""
-    assert is_there(target)
     text = """func.func @main(%y: memref<64xf32> {kernel.role = "output"}, %z: memref<64xf32> {kernel.role = "output"}, %a: memref<256xi8> {kernel.role = "arena"}) {
   kernel.launch @k ins(%a : memref<256xi8>) outs(%y : memref<64xf32>)
   func.return

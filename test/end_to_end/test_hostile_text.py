@@ -21,6 +21,7 @@ from stepwell.core.escape import literal, mangled, quoted
 from stepwell.core.locks import Lock, Tuned, parse_lock
 from stepwell.driver.pass_pipeline import Step
 from stepwell.driver.reproducer import pipeline_of, write_reproducer
+from stepwell.testing.opencl import TARGETS
 from stepwell.tools.main import main
 
 CODE = 'int injected(void) { __builtin_printf("%n"); }'
@@ -66,7 +67,6 @@ NAMES = [
     "x" * 5000,
 ]
 """Enough of them where each takes a compilation."""
-TARGETS = ("c", "opencl")
 X = np.zeros(3, np.float32)
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)

@@ -28,8 +28,9 @@ def _parameters() -> Iterator[object]:
         for family in FAMILIES:
             name = f"{target}-{family.__name__.split('.')[-1]}"
             chosen, rest = _split(target, family.ROWS)
-            yield from _batches(target, name, chosen, ())
-            yield from _batches(target, f"{name}-rest", rest, pytest.mark.slow)
+            marks = [pytest.mark.opencl] if target == "opencl" else []
+            yield from _batches(target, name, chosen, marks)
+            yield from _batches(target, f"{name}-rest", rest, [*marks, pytest.mark.slow])
 
 
 def _split(target: str, rows: Sequence[Row]) -> tuple[Batch, Batch]:
@@ -55,8 +56,6 @@ def _batches(target: str, name: str, rows: Batch, marks: Any) -> Iterator[object
 
 @pytest.mark.parametrize(("target", "batch"), list(_parameters()))
 def test_rows(target: str, batch: Batch) -> None:
-    if target == "opencl":
-        pytest.importorskip("pyopencl")
     together = Together.of(batch)
     try:
         program = sw.compile(together.text, target=target, resources=together.resources)

@@ -18,8 +18,6 @@ from stepwell.runtime.opencl import device
 from stepwell.runtime.opencl.building import build
 from stepwell.tools.main import main
 
-pytest.importorskip("pyopencl")
-
 SCALED = """\
 func.func @main(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>) -> tensor<?x4xf32> {
   %w = nd.constant #nd.resource<"w", ""> : tensor<4xf32>
@@ -39,6 +37,7 @@ def scaled() -> sw.Compiled:
     return sw.compile(SCALED, target="opencl", resources={"w": W})
 
 
+@pytest.mark.opencl
 def test_a_program_is_called_like_one_of_c(scaled: sw.Compiled) -> None:
     np.testing.assert_array_equal(scaled(X, X), 2 * X * W)
     assert scaled(X[:0], X[:0]).shape == (0, 4)
@@ -52,6 +51,7 @@ def test_a_program_is_called_like_one_of_c(scaled: sw.Compiled) -> None:
     assert "__kernel void" in scaled.source
 
 
+@pytest.mark.opencl
 def test_a_saved_program_is_loaded(scaled: sw.Compiled, tmp_path: Path) -> None:
     scaled.save(tmp_path)
     names = sorted(p.name for p in tmp_path.iterdir())
@@ -62,6 +62,7 @@ def test_a_saved_program_is_loaded(scaled: sw.Compiled, tmp_path: Path) -> None:
         sw.load(tmp_path)
 
 
+@pytest.mark.opencl
 def test_a_binary_is_kept_after_the_first_call(tmp_path: Path) -> None:
     source = tmp_path / "program.cl"
     source.write_text("__kernel void k(__global char *x) { x[get_global_id(0)] = 1; }\n")
@@ -73,6 +74,7 @@ def test_a_binary_is_kept_after_the_first_call(tmp_path: Path) -> None:
     assert device.open_device().cl.Kernel(again.program, "k").num_args == 1
 
 
+@pytest.mark.opencl
 def test_a_build_that_fails_shows_the_log_and_keeps_the_source(tmp_path: Path) -> None:
     source = tmp_path / "program.cl"
     source.write_text("__kernel void k(void) { oops; }\n")
@@ -82,6 +84,7 @@ def test_a_build_that_fails_shows_the_log_and_keeps_the_source(tmp_path: Path) -
     assert "oops" in Path(kept).read_text()
 
 
+@pytest.mark.opencl
 def test_jit() -> None:
     @sw.jit(target="opencl")
     def halves(x: Any) -> Any:
@@ -93,6 +96,7 @@ def test_jit() -> None:
         assert total == X.sum()
 
 
+@pytest.mark.opencl
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text, given = tmp_path / "a.mlir", tmp_path / "x.npy"
     text.write_text(SCALED)
@@ -119,6 +123,7 @@ def test_without_pyopencl(monkeypatch: pytest.MonkeyPatch) -> None:
         device.devices.cache_clear()
 
 
+@pytest.mark.opencl
 def test_a_forked_child_is_told(scaled: sw.Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getpid", lambda: -1)
     with pytest.raises(RuntimeError, match="do not survive a fork"):
@@ -134,6 +139,7 @@ def test_trees_of_unsigned_numbers() -> None:
     assert evaluate(["u<", 3, -1], {}) is True
 
 
+@pytest.mark.opencl
 @pytest.mark.parametrize("dtype", ["i8", "ui16"])
 def test_vectors_of_narrow_integers_are_shifted(dtype: str) -> None:
     kind = f"tensor<?x{dtype}>"

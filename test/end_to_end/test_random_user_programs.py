@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import pytest
 
 from stepwell.testing.user_programs.__main__ import MACHINES, recipe_of, run
@@ -19,7 +17,7 @@ def test_programs_return_what_they_should(seed: int) -> None:
     assert run(seed, "c", MACHINES[seed % len(MACHINES)]) == ""
 
 
-@pytest.mark.skipif(find_spec("pyopencl") is None, reason="there is no pyopencl")
+@pytest.mark.opencl
 @pytest.mark.parametrize("seed", range(0, SAMPLE, 8))
 def test_programs_of_opencl(seed: int) -> None:
     assert run(seed, "opencl", "") == ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -221,7 +220,7 @@ def test_as_in_numpy(function: Callable[..., Any], arguments: tuple[Any, ...]) -
 
 
 @pytest.mark.parametrize(("function", "arguments"), [PROGRAMS[0], PROGRAMS[8], PROGRAMS[13]])
-@pytest.mark.skipif(find_spec("pyopencl") is None, reason="there is no pyopencl")
+@pytest.mark.opencl
 def test_as_in_numpy_by_opencl(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     same(sw.jit(function, target="opencl")(*arguments), expected(function, arguments))
 

@@ -14,6 +14,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.driver.pipeline import STAGE_NAMES
+from stepwell.testing.opencl import TARGETS
 from stepwell.tools.main import main
 
 SOFTMAX = """\
@@ -73,11 +74,9 @@ PROGRAMS: dict[str, tuple[str, Mapping[str, Any], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("target", ["c", "opencl"])
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_floor_is_a_program(name: str, target: str) -> None:
-    if target == "opencl":
-        pytest.importorskip("pyopencl")
     text, resources, arguments = PROGRAMS[name]
     program = sw.compile(text, target=target, resources=resources)
     wanted = program(*arguments)

@@ -13,6 +13,7 @@ import stepwell as sw
 import stepwell.numpy as snp
 from stepwell.core.machine import thread_count
 from stepwell.runtime.extension import load_extension
+from stepwell.testing.opencl import TARGETS
 
 RANDOM = np.random.default_rng(5)
 THREADS = (1, 2, 3, 7)
@@ -117,11 +118,9 @@ func.func @main(%x: tensor<?x40xf32>) -> (tensor<?x40xf32>, tensor<40xf32>) {
 """
 
 
-@pytest.mark.parametrize("target", ["c", "opencl"])
+@pytest.mark.parametrize("target", TARGETS)
 def test_one_program_called_by_many_threads(target: str) -> None:
     """Its scratch memory serves one call at a time, and grows while others run."""
-    if target == "opencl":
-        pytest.importorskip("pyopencl")
     program = sw.compile(SCRATCH, target=target)
     sizes = (1, 7, 64, 900, 3000) if target == "c" else (1, 7, 64)
     inputs = [array(n, 40) * np.float32(0.1) for n in sizes for _ in range(2)]

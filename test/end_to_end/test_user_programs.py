@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import ml_dtypes
@@ -16,8 +15,8 @@ from stepwell import lax, nn
 from stepwell.core.machine import this_machine
 from stepwell.driver.lowering import Source, stage_text
 from stepwell.testing.machines import MACHINES
+from stepwell.testing.opencl import TARGETS
 
-TARGETS = ["c", "opencl"] if find_spec("pyopencl") else ["c"]
 RANDOM = np.random.default_rng(8)
 
 

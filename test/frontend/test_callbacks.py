@@ -159,9 +159,9 @@ def test_what_is_refused() -> None:
         sw.jit(lambda x: sw.callback(ordered, "text", x))(X)
 
 
+@pytest.mark.opencl
 def test_on_opencl(capsys: pytest.CaptureFixture[str]) -> None:
     """The host reads arrays back, calls in order, and puts back what it is given."""
-    pytest.importorskip("pyopencl")
     seen: list[Any] = []
 
     def half(x: Any, m: Any) -> Any:
@@ -191,9 +191,8 @@ def test_on_opencl(capsys: pytest.CaptureFixture[str]) -> None:
     np.testing.assert_allclose(again(X), g(X, m) + 1)
 
 
+@pytest.mark.opencl
 def test_a_callback_calls_its_own_program_on_opencl() -> None:
-    pytest.importorskip("pyopencl")
-
     def inner(x: Any) -> Any:
         return outer(x - 1) if x[0] > 0 else x
 

@@ -231,9 +231,9 @@ def test_a_cache_costs_a_token(layers: int) -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 3])
+@pytest.mark.opencl
 def test_on_opencl(steps: int) -> None:
     """Arguments are worked on in place there too: the device has one buffer for both."""
-    pytest.importorskip("pyopencl")
 
     def swap(u: Any, v: Any, n: Any) -> Any:
         i = 0

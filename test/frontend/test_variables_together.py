@@ -138,8 +138,8 @@ def test_a_donated_variable_is_kept() -> None:
     assert v[0] == 1
 
 
+@pytest.mark.opencl
 def test_on_opencl() -> None:
-    pytest.importorskip("pyopencl")
     v, count = sw.Variable(np.ones(3)), sw.Variable(0)
 
     @sw.jit(target="opencl")

@@ -44,6 +44,10 @@ def test_compile(module: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert (tmp_path / "out" / "program.so").exists()
     assert main(["compile", module, "--stage", "kernels"]) == 0
     assert "kernel.launch" in capsys.readouterr().out
+
+
+@pytest.mark.opencl
+def test_run_on_a_device(module: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", module, "--target", "opencl", "--random"]) == 0
     assert "z: float32[8]" in capsys.readouterr().out
 

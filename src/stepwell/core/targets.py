@@ -41,7 +41,8 @@ class Target:
     on_device : ``(device, machine) -> machine``, or ``"module:NAME"``, for programs that run on a
         device: the machine to compile for on that device, "" being the default device; ``load``
         then takes the device too, as ``device=``
-    device : ``(device) -> object``, or ``"module:NAME"``: the `device` attribute of its arrays
+    device : ``(device) -> object``, or ``"module:NAME"``: the `device` attribute of its arrays;
+        raises `CompileError` if the device can run no programs
     """
 
     name: str
@@ -145,7 +146,7 @@ OURS = {
             _of_work_items,
             in_place=True,
             on_device="stepwell.runtime.opencl.machines:machine_on",
-            device="stepwell.runtime.opencl.device:open_device",
+            device="stepwell.runtime.opencl.device:working_device",
             timed="stepwell.runtime.opencl.profiling:TimedOpenCL",
         ),
     )

@@ -103,6 +103,13 @@ class Candidate:
     """Its versions for dynamic sizes, which are not tuned."""
 
 
+def _check_host(target: Target, device: str) -> None:
+    """Raise `CompileError` if there is no working compiler or device: nothing could be timed."""
+    if target.native:
+        find_compiler()
+    target.device_named(device)
+
+
 def tune(
     source: Source,
     budget: float = BUDGET,
@@ -121,6 +128,7 @@ def tune(
     if not budget > 0:
         help = "give the seconds a search may take"
         raise CompileError(Diagnostic("error", f"no schedule is found in {budget:g} s", help=help))
+    _check_host(target_of(target), device)
     tried = () if size is None else (size,) if isinstance(size, int) else tuple(size)
     found = candidates_of(source, tried)
     candidates = [each for each in found if each.sizes is not None]

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stepwell.core.machine import Machine, described_machine
-from stepwell.runtime.opencl.device import Device, devices, open_device
-from stepwell.runtime.opencl.machines import MEASURED, file_of, machine_of, measured, reported_by
+from stepwell.runtime.opencl.device import DRIVERS, Device, devices, open_device
+from stepwell.runtime.opencl.machines import file_of, machine_of, measured, reported_by
 from stepwell.tools.machines import spelled
 
 SHOWN = (
@@ -45,18 +45,21 @@ def devices_command(options: argparse.Namespace) -> int:
         return 0
     for each in found:
         print("\n".join(_lines(each)))
-    print(f"programs of target opencl run on {default} unless told otherwise (--device)")
+    if default.problem:
+        print(f"no device can run programs; {DRIVERS}")
+    else:
+        print(f"programs of target opencl run on {default} unless told otherwise (--device)")
     return 0
 
 
 def described(device: Device, is_default: bool, again: bool = False) -> Described:
-    """Return the properties of a device."""
+    """Return the properties of a device; nothing is measured on one that cannot run programs."""
     machine = machine_of(device, described_machine())
     reported = reported_by(device)
     assumed = "assumed" if device.is_cpu else f"assumed, as {file_of(device)}"
     sources = {name: "told by the driver" if reported.get(name) else assumed for name in SHOWN}
-    figures = measured(device, again)
-    sources |= dict.fromkeys(MEASURED, "measured")
+    figures = {} if device.problem else measured(device, again)
+    sources |= dict.fromkeys(figures, "measured")
     shown = {name: reported[name] for name in ("clock", "lanes", "l2") if reported[name]}
     return Described(device, replace(machine, **shown, **figures), sources, is_default)
 
@@ -66,15 +69,24 @@ def _lines(found: Described) -> list[str]:
     shares = "the host's memory" if device.shares_memory else "memory of its own"
     size = spelled("l2", int(handle.global_mem_size) >> 20 << 20)
     lines = [
-        f"{device.name}  {device.title}{'  (default)' if found.is_default else ''}",
+        f"{device.name}  {device.title}{_mark(found)}",
         f"  platform           {device.platform}, {handle.platform.version.strip()}",
         f"  memory             {size}, {shares}",
     ]
+    if device.problem:
+        problem = f"the driver {handle.driver_version.strip()} builds no program: {device.problem}"
+        return [*lines, f"  problem            {problem}", ""]
     for name in SHOWN:
         about = f"{ABOUT[name]}, " if name in ABOUT else ""
         value = spelled(name, getattr(found.machine, name))
         lines.append(f"  {name:<18} {value} ({about}{found.sources[name]})")
     return [*lines, ""]
+
+
+def _mark(found: Described) -> str:
+    if found.device.problem:
+        return "  (unusable)"
+    return "  (default)" if found.is_default else ""
 
 
 def _as_json(found: Described) -> dict[str, Any]:
@@ -86,6 +98,7 @@ def _as_json(found: Described) -> dict[str, Any]:
         "platform": device.platform,
         "version": handle.platform.version.strip(),
         "default": found.is_default,
+        "problem": device.problem,
         "memory": int(handle.global_mem_size),
         "shares_memory": device.shares_memory,
         "machine": {

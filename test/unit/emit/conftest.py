@@ -26,6 +26,7 @@ from stepwell.dialects.interpreter import Interpreter
 from stepwell.driver.universe import STEPWELL_UNIVERSE
 from stepwell.lowering.emit import CText, emit_c
 from stepwell.lowering.emit.opencl import OpenCLText, emit_opencl
+from stepwell.runtime.opencl.device import open_device
 
 assert upstream, "imported for its rules"
 
@@ -125,12 +126,12 @@ class OnDevice:
     """A program compiled to OpenCL, called like the interpreter."""
 
     def __init__(self, module: ModuleOp, entry: str) -> None:
-        cl = pytest.importorskip("pyopencl")
-        self.cl = cl
+        device = open_device()
+        self.cl = device.cl
         self.text: OpenCLText = emit_opencl(module, entry)
-        self.context = cl.Context(cl.get_platforms()[0].get_devices()[:1])
-        self.queue = cl.CommandQueue(self.context)
-        self.program = cl.Program(self.context, self.text.source).build(["-w"])
+        self.context = device.context
+        self.queue = self.cl.CommandQueue(self.context)
+        self.program = device.built(self.cl.Program(self.context, self.text.source))
 
     def __call__(self, arrays: Sequence[Any], dims: Sequence[int] = ()) -> list[Any]:
         """Run the schedule on copies of ``arrays`` as they lie in memory; return the copies."""

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.opencl
+
 TEXT = """
 func.func private @scaled(%v: vector<8xf32>, %k: f32) -> vector<8xf32> {
   %s = vector.broadcast %k : f32 to vector<8xf32>

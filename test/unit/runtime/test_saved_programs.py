@@ -16,6 +16,7 @@ import pytest
 import stepwell as sw
 from stepwell.core.description import OWN, read
 from stepwell.core.description import _digest as digest_of_object  # pyright: ignore[reportPrivateUsage]
+from stepwell.testing.opencl import TARGETS
 
 TEXT = """\
 func.func @main(%x: tensor<?x4xf32>, %z: tensor<?x4xf32>, %n: tensor<i32>) -> (tensor<?x4xf32>, tensor<4xf32>) {
@@ -51,7 +52,7 @@ ARGUMENTS = X, X, np.int32(2)
 Change: TypeAlias = Callable[[Any], object]
 
 
-@pytest.fixture(scope="module", params=["c", "opencl"])
+@pytest.fixture(scope="module", params=TARGETS)
 def saved(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a saved program, `other` beside it being that of another."""
     folder = tmp_path_factory.mktemp("saved") / "saved"

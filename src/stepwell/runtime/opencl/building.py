@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import logging
 import tempfile
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stepwell.runtime.cache import digest, disk_cache
-from stepwell.runtime.opencl.device import OPENING, Device, OpenCLError
+from stepwell.runtime.opencl.device import Device, OpenCLError
 
 LOG = logging.getLogger("stepwell")
 BINARY = "program.bin"
@@ -48,22 +47,15 @@ def build(source: Path, device: Device) -> Build:
         binary = (found / BINARY).read_bytes()
         try:
             kept = device.cl.Program(device.context, [device.handle], [binary])
-            return Build(device, _built(device, kept), key, False)
+            return Build(device, device.built(kept), key, False)
         except device.cl.Error as error:
             LOG.info("the driver refuses a binary from the cache (%s): building it again", error)
     try:
-        return Build(device, _built(device, device.cl.Program(device.context, text)), key, True)
+        return Build(device, device.built(device.cl.Program(device.context, text)), key, True)
     except device.cl.Error as error:
+        if device.problem:
+            raise device.unusable() from None
         raise _failure(source, device, str(error)) from None
-
-
-def _built(device: Device, program: Any) -> Any:
-    with (
-        OPENING,
-        warnings.catch_warnings(),
-    ):  # pyopencl turns every remark of the driver's compiler into a warning
-        warnings.simplefilter("ignore")
-        return program.build(list(device.flags), cache_dir=False)
 
 
 def _failure(source: Path, device: Device, log: str) -> OpenCLError:

@@ -86,13 +86,13 @@ class OpenCLProgram:
     ) -> None:
         self.entry = entry
         self.device = entry.device = open_device(device)
+        self._build = build(source, self.device)
         self.noted: list[Noted] = []
         """The events of the last call, if the program is timed."""
         self._timed = timed
         self._upload_logged = False
         self._queue = self.device.timed_queue if timed else self.device.queue
         self._memory = self.device.memory
-        self._build = build(source, self.device)
         self._lock = threading.RLock()
         """Guards the arguments of kernels; reentrant, as a callback may call this program again."""
         signature = entry.signature

@@ -1,8 +1,12 @@
 """The OpenCL devices of this process, and the choice of one by name.
 
 The name of a device is its kind and number, as in ``gpu:0``, in the order of the platforms. The
-default is the device that STEPWELL_DEVICE names, else the best one: a GPU before an accelerator
-before a CPU, and among devices of one kind the one with most compute units times clock.
+default is the device that STEPWELL_DEVICE names, else the best one that can run programs: a GPU
+before an accelerator before a CPU, and among devices of one kind the one with most compute units
+times clock.
+
+A driver may know a device and still fail to build any program for it, as when its compiler is older
+than the processor. `Device.problem` is then the driver's message.
 """
 
 from __future__ import annotations
@@ -10,14 +14,16 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from typing import Any
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
-from stepwell.runtime.cache import digest
+from stepwell.runtime.cache import digest, disk_cache
 
 LOG = logging.getLogger("stepwell")
 FLAGS = ("-cl-std=CL1.2",)
@@ -27,6 +33,14 @@ GROUP = 64
 VARIABLE = "STEPWELL_DEVICE"
 KINDS = ("gpu", "accelerator", "cpu", "custom")
 """Kinds of devices, the best first."""
+PROBE = "__kernel void nothing(__global int *x) {}\n"
+"""A program that every working driver can build."""
+FRAME = ("clBuildProgram failed", "Build on <pyopencl", "(options: ")
+"""Beginnings of the lines that pyopencl writes around a driver's message."""
+DRIVERS = (
+    "install another driver: the package pocl-opencl-icd of Debian and Ubuntu, pocl of conda-forge,"
+    " or that of the device's vendor"
+)
 
 
 class OpenCLError(CompileError):
@@ -114,6 +128,39 @@ class Device:
         can = self.handle.single_fp_config & self.cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
         return (*FLAGS, DIVIDE) if can else FLAGS
 
+    def built(self, program: Any) -> Any:
+        """Build a program of pyopencl; pyopencl's errors pass."""
+        with OPENING, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # pyopencl warns of every remark of the compiler
+            return program.build(list(self.flags), cache_dir=False)
+
+    @cached_property
+    def problem(self) -> str:
+        """The driver's message if it cannot build even `PROBE`, else "".
+
+        The disk cache remembers working drivers.
+        """
+        key = digest("probe", PROBE, self.id)
+        if disk_cache().find("opencl", key) is not None:
+            return ""
+        try:
+            self.built(self.cl.Program(self.context, PROBE))
+        except self.cl.Error as error:
+            return driver_message(str(error))
+        disk_cache().offer("opencl", key, lambda _: None, 0)
+        return ""
+
+    def unusable(self) -> OpenCLError:
+        """Return the error for a device that has a `problem`."""
+        platform = self.handle.platform
+        version = f"{platform.name.strip()} {self.handle.driver_version.strip()}"
+        return OpenCLError(
+            f"{self.name} ({self.title}) cannot run programs: its driver builds none\n"
+            f"the driver is {version} ({platform.version.strip()})\n"
+            f"it reports: {self.problem}",
+            help=f"{DRIVERS}; `stepwell devices` shows which devices can run programs",
+        )
+
     @cached_property
     def id(self) -> str:
         """A digest of everything that determines its binaries, for cache keys."""
@@ -175,6 +222,24 @@ def open_device(text: str = "") -> Device:
     raise OpenCLError(f"{prefix}{said} '{text[:60]}'", near or f"there are {listed}")
 
 
+def working_device(text: str = "") -> Device:
+    """Return the device that ``text`` names, or raise `OpenCLError` if it can run no programs."""
+    device = open_device(text)
+    if device.problem:
+        raise device.unusable()
+    return device
+
+
+def driver_message(log: str) -> str:
+    """Return a driver's message on one line, without the lines that pyopencl adds.
+
+    >>> driver_message("clBuildProgram failed: X\\n\\nBuild on <pyopencl.Device>:\\n\\nno room\\n")
+    'no room'
+    """
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return "; ".join([line for line in lines if not line.startswith(FRAME)] or lines)
+
+
 def best(found: Sequence[Device]) -> Device:
     """Return the default device, by the order in the module's docstring."""
 
@@ -182,7 +247,10 @@ def best(found: Sequence[Device]) -> Device:
         units, clock = device.handle.max_compute_units, device.handle.max_clock_frequency
         return KINDS.index(device.kind), -units * max(clock, 1)
 
-    return min(found, key=rank)
+    ranked = sorted(found, key=rank)
+    if len(ranked) == 1:
+        return ranked[0]
+    return next((device for device in ranked if not device.problem), ranked[0])
 
 
 @cache
@@ -195,10 +263,7 @@ def devices() -> tuple[Device, ...]:
             f"OpenCL programs need pyopencl ({error})",
             help="install it, with a driver for the CPU: pip install 'stepwell[opencl]'",
         ) from None
-    try:
-        handles = [d for p in cl.get_platforms() for d in p.get_devices()]
-    except cl.Error:
-        handles = []
+    handles = _handles(cl)
     if not handles:
         raise OpenCLError(
             "no OpenCL device found",
@@ -210,6 +275,16 @@ def devices() -> tuple[Device, ...]:
         number = sum(each.kind == kind for each in found)
         found.append(Device(cl, handle, f"{kind}:{number}", os.getpid()))
     return tuple(found)
+
+
+def _handles(cl: Any) -> list[Any]:
+    """Return the devices of all platforms; platforms that fail have none."""
+    handles: list[Any] = []
+    with suppress(cl.Error):  # the loader fails if there is no platform
+        for platform in cl.get_platforms():
+            with suppress(cl.Error):
+                handles += platform.get_devices()
+    return handles
 
 
 def kind_of(cl: Any, bits: int) -> str:

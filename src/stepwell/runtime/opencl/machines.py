@@ -131,7 +131,7 @@ def measure(device: Device) -> dict[str, int]:
     host = np.zeros(bytes, np.uint8)
     flags = cl.mem_flags.READ_WRITE
     x, y = (cl.Buffer(device.context, flags, bytes) for _ in range(2))
-    program = cl.Program(device.context, _COPY).build(cache_dir=False)
+    program = device.built(cl.Program(device.context, _COPY))
     copy, nothing = cl.Kernel(program, "copy"), cl.Kernel(program, "nothing")
     copy.set_args(x, y, np.int64(bytes // 16))
     nothing.set_args(x)
