@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
-from stepwell.analysis.sizes import Sizes, groups_of, kept_axes
-from stepwell.lowering.bufferize.checking.contents import Contents, Region, apart, box_view
+from stepwell.analysis.sizes import groups_of, kept_axes
+from stepwell.lowering.bufferize.checking.tensors import box_view
+from stepwell.lowering.bufferize.checking.versions import Proof, Region
 from stepwell.lowering.bufferize.views import Reshape, Slice, join
 
 
@@ -18,7 +19,7 @@ from stepwell.lowering.bufferize.views import Reshape, Slice, join
 class Memory:
     """The buffers of one function, each named by the value that defines it."""
 
-    sizes: Sizes
+    proof: Proof
     shared: Mapping[Hashable, Hashable]
     """Outputs that may alias an argument, with that argument."""
     constant: set[Hashable]
@@ -32,9 +33,6 @@ class Memory:
     """The loop that exchanges a buffer: no two buffers of one loop alias."""
     _order: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
     """Numbers of exchanged buffers: those of inner loops come after those of outer loops."""
-
-    def __post_init__(self) -> None:
-        self._called = {name: (name, output) for output, name in self.shared.items()}
 
     def bind(self, value: SSAValue, region: Region) -> None:
         """Bind ``value`` to a region."""
@@ -53,13 +51,16 @@ class Memory:
                 static = op.static_sizes.get_values()
                 result = op.result.type
                 assert isinstance(result, MemRefType)
-                offsets = self.sizes.mixed(op.static_offsets.get_values(), op.offsets)
-                strides = self.sizes.mixed(op.static_strides.get_values(), op.strides)
+                offsets = self.proof.sizes.mixed(op.static_offsets.get_values(), op.offsets)
+                strides = self.proof.sizes.mixed(op.static_strides.get_values(), op.strides)
                 kept = kept_axes(static, result.get_shape())
-                box = Slice(offsets, self.sizes.mixed(static, op.sizes), strides, kept)
-                step = box_view(box, self.sizes.shape(op.source))
+                box = Slice(offsets, self.proof.sizes.mixed(static, op.sizes), strides, kept)
+                step = box_view(box, self.proof.sizes.shape(op.source))
             case memref.ExpandShapeOp() | memref.CollapseShapeOp():
-                shapes = self.sizes.shape(op.operands[0]), self.sizes.shape(op.results[0])
+                shapes = (
+                    self.proof.sizes.shape(op.operands[0]),
+                    self.proof.sizes.shape(op.results[0]),
+                )
                 step = (Reshape(groups_of(op), *shapes),)
             case _:
                 return False
@@ -84,7 +85,7 @@ class Memory:
     def overlap(self, a: Region, b: Region) -> bool:
         """Whether two regions may have elements in common."""
         if self.name(a[0]) == self.name(b[0]):
-            return not apart(self.sizes, a[1], b[1])
+            return not self.proof.apart(a[1], b[1])
         loop = self._beside.get(a[0])
         if loop is not None and self._beside.get(b[0]) is loop:
             return False
@@ -110,14 +111,16 @@ class Memory:
         """Whether a region is in a buffer that is never written."""
         return region[0] in self.constant
 
-    def overwrite(self, region: Region, state: Contents) -> None:
-        """Invalidate in ``state`` the region and all regions that may overlap it."""
-        buffer, path = region
-        name = self.name(buffer)
-        for other in self._called.get(name, (buffer,)):
-            state.overwrite(other, path)
-        for other in state.held if buffer in self._any_of else self._any_of:
-            if self.name(other) != name:
-                held = state.held.get(other, {})
-                for each in [h for h in held if self.overlap(region, (other, h[0]))]:
-                    del held[each]
+    def others(self, region: Region, among: Iterable[Hashable]) -> list[Hashable]:
+        """Return the other names that a buffer in part of a region may have."""
+        buffer, _ = region
+        near = among if buffer in self._any_of else [n for n in among if self._has_names(n)]
+        return [n for n in near if n != buffer and self.overlap(region, (n, ()))]
+
+    def _has_names(self, buffer: Hashable) -> bool:
+        return buffer in self._any_of or buffer in self.shared or buffer in self.shared.values()
+
+    def is_aligned(self, *buffers: Hashable) -> bool:
+        """Whether views of buffers are the same views of all buffers that these may be."""
+        choices = [region for each in buffers for region in self._any_of.get(each, ())]
+        return all(not path and self.is_aligned(other) for other, path in choices)

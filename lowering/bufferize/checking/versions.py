@@ -1,0 +1,292 @@
+"""The versions of a buffer's contents, and the proof that a part of one holds a tensor.
+
+A version never changes: a write makes a new one over the one before. The proof goes backwards from
+what is read. At the head of a loop it is by induction: the fact must hold before the first
+iteration and, if it holds at the head of an iteration, at its end, under the names of the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from xdsl.ir import Operation, SSAValue
+
+from stepwell.analysis.sizes import Shape
+from stepwell.lowering.bufferize.checking.tensors import Key, Tensors
+from stepwell.lowering.bufferize.halos import complement
+from stepwell.lowering.bufferize.views import (
+    Cast,
+    Slice,
+    Steps,
+    covers,
+    disjoint,
+    inverse,
+    join,
+    part,
+)
+
+Region: TypeAlias = tuple[Hashable, Steps]
+"""A view of a buffer."""
+
+
+@dataclass(eq=False)
+class Blank:
+    """Nothing is known: the buffer is new, or may have been written through another name."""
+
+
+@dataclass(eq=False)
+class Whole:
+    """A tensor, all of it."""
+
+    tensor: Key
+
+
+@dataclass(eq=False)
+class Write:
+    """The version ``before`` with one part overwritten by what a view of another one holds."""
+
+    before: Version
+    part: Steps
+    value: Contents
+
+
+@dataclass(eq=False)
+class Either:
+    """One of two versions; those after a branch with the tensors that its sides yield."""
+
+    sides: tuple[Version, Version]
+    yields: tuple[Mapping[Key, SSAValue], Mapping[Key, SSAValue]] = ({}, {})
+
+
+@dataclass(eq=False)
+class Both:
+    """Two versions that describe the same memory, kept under two names: either may prove a fact."""
+
+    names: tuple[Version, Version]
+
+
+@dataclass(eq=False)
+class Head:
+    """The version at the head of a loop: from before it, or from the end of an iteration."""
+
+    loop: Iterations
+    start: Contents
+    end: Contents | None = None
+
+
+@dataclass(eq=False)
+class After:
+    """The version after a loop: the one with which it left."""
+
+    loop: Iterations
+    left: Version
+
+
+Version: TypeAlias = Blank | Whole | Write | Either | Both | Head | After
+Contents: TypeAlias = tuple[Version, Steps]
+"""What a view of a version holds."""
+
+
+@dataclass(eq=False)
+class Iterations:
+    """The tensors of a loop: what each slot starts as, goes on as, and is left as."""
+
+    ops: tuple[Operation, Operation]
+    """The loop on tensors, and on buffers."""
+    starts: Mapping[Key, SSAValue]
+    arguments: Sequence[SSAValue]
+    """The buffers that the loop carries, under the names that they have in it."""
+    given: Sequence[Region]
+    """What they are in the first iteration."""
+    nexts: Mapping[Key, SSAValue] = field(default_factory=dict[Key, SSAValue])
+    results: Mapping[Key, SSAValue] = field(default_factory=dict[Key, SSAValue])
+
+    def is_inside(self, value: SSAValue) -> bool:
+        """Whether a value is made in the loop, a new one in each iteration."""
+        return value.owner not in self.ops and any(op.is_ancestor(value.owner) for op in self.ops)
+
+
+class Fact(NamedTuple):
+    """A view of a version, but for its gaps, holds a view of a tensor."""
+
+    version: Version
+    path: Steps
+    value: Key
+    view: Steps
+    gaps: frozenset[Steps] = frozenset()
+
+    def inside(self, contents: Contents, path: Steps, over: Steps = ()) -> Fact:
+        """Return the fact about the view of ``contents`` that a part ``over`` of this one has."""
+        version, root = contents
+        gaps = (relative_view(over, gap) for gap in self.gaps)
+        kept = frozenset(join(root, gap) for gap in gaps if gap is not None)
+        return self._replace(version=version, path=join(root, path), gaps=kept)
+
+
+def relative_view(whole: Steps, part: Steps) -> Steps | None:
+    """Return the view from ``whole`` to ``part``, None if ``part`` is not a view of ``whole``."""
+    same = _common(whole, part)
+    back = inverse(whole[same:])
+    return None if back is None else join(back, part[same:])
+
+
+def _common(a: Steps, b: Steps) -> int:
+    same = 0
+    while same < min(len(a), len(b)) and a[same] == b[same]:
+        same += 1
+    return same
+
+
+class Proof:
+    """Proves facts about versions; one about a loop's head is assumed while it is proved."""
+
+    def __init__(self, tensors: Tensors) -> None:
+        self.tensors, self.sizes = tensors, tensors.sizes
+        self._known: dict[Fact, bool] = {}
+
+    def apart(self, a: Steps, b: Steps) -> bool:
+        """Whether two views of one buffer provably have no element in common."""
+        same = _common(a, b)
+        return disjoint(self.sizes, part(a[same:]), part(b[same:]))
+
+    def within(self, a: Steps, b: Steps) -> bool:
+        """Whether view ``b`` provably contains every element of view ``a``."""
+        same = _common(a, b)
+        return covers(self.sizes, part(b[same:]), part(a[same:]))
+
+    def holds(self, fact: Fact) -> bool:
+        """Whether a fact can be proved."""
+        root, view = self.tensors.root(fact.value)
+        version, path = fact.version, fact.path
+        while isinstance(version, Write) and (
+            self.apart(version.part, path)
+            or any(self.within(version.part, gap) for gap in fact.gaps)
+        ):
+            version = version.before
+        fact = fact._replace(version=version, value=root, view=join(view, fact.view))
+        if self.tensors.is_blank(root) or self._is_gap(fact):
+            return True
+        if fact not in self._known:
+            before = len(self._known)
+            self._known[fact] = True
+            if not self._prove(fact):
+                for each in list(self._known)[before:]:  # what was proved from it is not known
+                    del self._known[each]
+                self._known[fact] = False
+        return self._known[fact]
+
+    def _is_gap(self, fact: Fact) -> bool:
+        """Whether nothing is left of a region: gaps are all of it, or a box and all around it."""
+        if any(self.within(fact.path, gap) for gap in fact.gaps):
+            return True
+        shape = self._shape(fact)
+        for gap in fact.gaps:
+            box = gap[-1] if gap and gap[:-1] == fact.path else None
+            if isinstance(box, Slice) and box.is_dense and len(box.kept) == len(shape):
+                around = [(*fact.path, each) for each in complement([box], shape)]
+                if all(any(self.within(each, gap) for gap in fact.gaps) for each in around):
+                    return True
+        return False
+
+    def _shape(self, fact: Fact) -> Shape:
+        match fact.view[-1] if fact.view else None:
+            case Slice() as box:
+                return tuple(box.sizes[axis] for axis in box.kept)
+            case Cast() | None:
+                return self.sizes.shape(fact.value) if isinstance(fact.value, SSAValue) else ()
+            case reshape:
+                return reshape.target
+
+    def _prove(self, fact: Fact) -> bool:
+        version = fact.version
+        if isinstance(version, Write):
+            down = relative_view(version.part, fact.path)
+            if down is not None:
+                return self.holds(fact.inside(version.value, down, version.part))
+        pieces = self._pieces(fact)
+        if pieces is not None and all(map(self.holds, pieces)):
+            return True
+        return self._from_earlier(fact, version)
+
+    def _from_earlier(self, fact: Fact, version: Version) -> bool:
+        """Prove a fact by the version that comes before, or those that may."""
+        match version:
+            case Whole(tensor=tensor):
+                return tensor == fact.value and fact.path == fact.view
+            case Write():
+                return self._split(fact, version)
+            case Either():
+                rows = zip(version.sides, version.yields, strict=True)
+                return all(self.holds(_renamed(fact, side, names)) for side, names in rows)
+            case Both(names=names):
+                return any(self.holds(fact._replace(version=each)) for each in names)
+            case Head():
+                return self._induct(fact, version)
+            case After():
+                return self.holds(_renamed(fact, version.left, version.loop.results))
+            case Blank():
+                return False
+
+    def _split(self, fact: Fact, write: Write) -> bool:
+        """Prove a fact of a part that was written, and of the rest."""
+        over = relative_view(fact.path, write.part)
+        if over is None:
+            return False
+        part = fact._replace(view=join(fact.view, over)).inside(write.value, (), write.part)
+        rest = fact._replace(version=write.before, gaps=fact.gaps | {write.part})
+        return self.holds(part) and self.holds(rest)
+
+    def _pieces(self, fact: Fact) -> list[Fact] | None:
+        """Return the facts of what a tensor is made of by insertion, None if it is not so made."""
+        pieces, dest = self.tensors.pieces(fact.value)
+        if not pieces:
+            return None
+        for box, piece in pieces:
+            if fact.view and (down := relative_view(box, fact.view)) is not None:
+                return [fact._replace(value=piece, view=down)]
+        whole, view = fact.path, fact.view
+        while view and (whole[-1:] == view[-1:] or not isinstance(view[-1], Slice)):
+            back = inverse(view[-1:])
+            whole, view = whole[:-1] if back is None else join(whole, back), view[:-1]
+        boxes = [(join(whole, box), piece) for box, piece in pieces]
+        if view:
+            apart = dest is not None and all(self.apart(box, fact.view) for box, _ in pieces)
+            return [fact._replace(value=dest)] if apart else None
+        found = [
+            fact._replace(path=at, value=piece, view=())
+            for at, piece in boxes
+            if not self.apart(at, fact.path)
+        ]
+        if dest is not None:
+            gaps = fact.gaps | {at for at, _ in boxes}
+            found.append(fact._replace(value=dest, gaps=gaps))
+        return found
+
+    def _induct(self, fact: Fact, head: Head) -> bool:
+        """Prove a fact of the head of a loop: for all iterations at once, so of nothing in one."""
+        path, view, loop = fact.path, fact.view, head.loop
+        while self._varies(loop, (*path, *view)):
+            if not path or path[-1:] != view[-1:]:
+                return False
+            path, view = path[:-1], view[:-1]
+        gaps = frozenset(gap for gap in fact.gaps if not self._varies(loop, gap))
+        fact = fact._replace(path=path, view=view, gaps=gaps)
+        assert head.end is not None
+        rows = ((head.start, loop.starts), (head.end, loop.nexts))
+        return all(
+            self.holds(fact._replace(value=names.get(fact.value, fact.value)).inside(where, path))
+            for where, names in rows
+        )
+
+    def _varies(self, loop: Iterations, steps: Steps) -> bool:
+        """Whether a view may be another one in each iteration of a loop."""
+        slices = [step for step in steps if isinstance(step, Slice)]
+        sizes = (n for s in slices for n in (*s.offsets, *s.sizes, *s.strides))
+        unknown = self.sizes.unknowns
+        return any(loop.is_inside(v) for n in sizes if n.number is None for v in unknown(n))
+
+
+def _renamed(fact: Fact, version: Version, names: Mapping[Key, SSAValue]) -> Fact:
+    return fact._replace(version=version, value=names.get(fact.value, fact.value))
