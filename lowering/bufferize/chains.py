@@ -95,7 +95,10 @@ def writes_of(op: Operation) -> list[Write]:
             op.body.block.args[first:],
             strict=True,
         )
-        return [Write(d, r, m.data, bool(inside.uses) or _may_stay(op)) for d, r, m, inside in rows]
+        return [
+            Write(d, r, m.data, bool(inside.uses) or _may_stay(op, m.data))
+            for d, r, m, inside in rows
+        ]
     if isinstance(op, linalg.FillOp):
         return [Write(op.outputs[0], op.res[0], _filled(op), False)]
     if not isinstance(op, scf.ForOp):
@@ -104,10 +107,15 @@ def writes_of(op: Operation) -> list[Write]:
     return [Write(d, r, None, True) for d, r in pairs if isinstance(r.type, TensorType)]
 
 
-def _may_stay(op: linalg.GenericOp) -> bool:
-    """Whether a loop is known to run zero times, so that the destinations keep their elements."""
-    shapes = (v.type.get_shape() for v in op.inputs if isinstance(v.type, TensorType))
-    return any(0 in shape for shape in shapes)
+def _may_stay(op: linalg.GenericOp, map: AffineMap) -> bool:
+    """Whether a loop that does not index a destination may run zero times: its elements stay."""
+    extents: dict[int, int] = {}
+    for value, access in zip(op.operands, op.indexing_maps.data, strict=True):
+        if isinstance(value.type, TensorType):
+            rows = zip(access.data.results, value.type.get_shape(), strict=True)
+            extents.update((e.position, n) for e, n in rows if isinstance(e, AffineDimExpr))
+    others = set(range(map.num_dims)) - map.used_dims()
+    return any(extents.get(loop) in (0, DYNAMIC_INDEX) for loop in others)
 
 
 def _filled(op: linalg.FillOp) -> AffineMap:
