@@ -73,6 +73,7 @@ class Machine:
     shuffle_ports: int = number(1, "a cycle", "shuffles as wide as the unit", 1, 64)
     divide: int = number(5, "cycles", "a division of f32 as wide as the unit", 1, 1024)
     gather: int = number(3, "cycles", "to bring an element that lies apart into a vector", 1, 1024)
+    broadcast: int = number(175, "%", "of a vector's load takes one that broadcasts", 1, 1000)
     window: int = number(224, "", "instructions in flight", 1, 1 << 16)
     mispredict: int = number(15, "cycles", "lost by a branch that was not foreseen", 1, 1024)
     misses: int = number(12, "", "lines from beyond the first cache asked for at once", 1, 1 << 16)

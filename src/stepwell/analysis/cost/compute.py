@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from itertools import product as combinations
-from math import ceil, log2, prod
+from math import ceil, gcd, log2, prod
 from operator import add
 
 from stepwell.analysis.cost.accesses import Access
@@ -18,10 +18,6 @@ STRIDES = (-1, 2, 3, 4)
 MAX_PREDICTED_ITERATIONS = 8
 """Iterations of a loop below which its end is mostly predicted: predictors remember at least this
 many branches of a kind (Agner Fog's guide to microarchitectures)."""
-BROADCAST_LOADS = 1.75
-"""Cost, in loads, of a load that broadcasts an element to a vector, whatever its width: a register
-tile of one vector by 8 rows reaches 0.6 of the peak with AVX2, by 24 rows 0.53 on Ice Lake, and by
-13 rows all of it on Zen 4, where a vector takes two passes."""
 LOOP_INSTRUCTIONS = 2
 """Instructions of loop control in each iteration: one counts, one compares and branches."""
 
@@ -209,15 +205,33 @@ def _passes(nest: Nest, access: Access, point: Point, machine: Machine) -> tuple
         return 1.0, 0.0
     passes = max(nest.width * access.bytes * 8 / machine.unit_bits, 1.0)
     if nest.axis not in access.loops:
-        return (1.0 if access.written else BROADCAST_LOADS), 0.0
+        return (1.0 if access.written else machine.broadcast / 100), 0.0
     stride = access.stride(nest.axis)
-    if stride == 1:
+    if stride == 1 and access.written:
         return passes, 0.0
+    loads = passes * (1 + crossing(nest, access, machine))
+    if stride == 1:
+        return loads, 0.0
     if _is_transposed(nest, access, point):
         return passes, log2(nest.width) * passes
     if stride in STRIDES and not access.written:
-        return passes * abs(stride), (abs(stride) - 1) * passes
+        return loads * abs(stride), (abs(stride) - 1) * passes
     return nest.width * machine.gather * machine.load_ports, 0.0
+
+
+def crossing(nest: Nest, access: Access, machine: Machine) -> float:
+    """Return the part of the loads that cross the end of a cache line, each of which takes two.
+
+    They begin at multiples of what all strides of the other loops have in common.
+    """
+    unit, line = machine.unit_bits // 8, machine.l1_line
+    if access.is_copy:  # scratch is aligned
+        return 0.0
+    unit = min(unit, nest.width * access.bytes)
+    others = (access.stride(loop) * access.bytes for loop in access.loops if loop != nest.axis)
+    first = sum(axis.begin * axis.stride for axis in access.axes) * access.bytes
+    begins = range(0, line, gcd(line, unit, first, *others))
+    return sum(begin + unit > line for begin in begins) / len(begins)
 
 
 def _is_transposed(nest: Nest, access: Access, point: Point) -> bool:
