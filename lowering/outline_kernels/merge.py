@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ArrayAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.analysis.structured import (
     Index,
@@ -123,7 +124,20 @@ class _Pair:
                 common = True
             elif k < len(second.inputs) and (value, index) in seen and whole:
                 common |= arguments[k].first_use is not None
-        return common and extents(first) == extents(second)
+        return common and extents(first) == extents(second) and self._has_extents()
+
+    def _has_extents(self) -> bool:
+        """Whether some operand of the one op still has the extent of each loop as a size."""
+        first, second, told = self.first, self.second, set[int]()
+        for op in (first, second):
+            for k, (index, argument) in enumerate(
+                zip(indices(op), op.body.block.args, strict=True)
+            ):
+                result = op.results[k - len(op.inputs)] if k >= len(op.inputs) else None
+                is_kept = result is None or op is second or _is_used(result, second)
+                if argument not in self.passed and is_kept:
+                    told.update(e.position for e in index if isinstance(e, AffineDimExpr))
+        return len(told) == len(first.iterator_types)
 
     def between(self) -> Iterator[Operation]:
         """Yield the ops between the two."""
