@@ -285,3 +285,8 @@ def test_places_are_chosen_alike_for_any_number_of_threads() -> None:
             functions = [f for f in found.ops if isinstance(f, kernel.FuncOp)]
             depths.add(nesting_of(functions[-1]).blocks[-1:])
         assert len(depths) == 1
+
+
+def test_loops_that_do_not_run_share_nothing() -> None:
+    shares = scheduled(unary("exp", "4x0xf32"), "[parallel d1 {grain 4}, for d0]")
+    assert shares.threads == 1

@@ -32,10 +32,10 @@ def shares_of(nests: Sequence[Nest], machine: Machine) -> Shares:
 
 def _shares(nest: Nest, machine: Machine) -> Shares:
     steps = [step for step in nest.steps if step.is_parallel]
-    if not steps:
-        return Shares()
     sizes = [_steps(nest, step) for step in steps]
     count = prod(map(len, sizes))
+    if not steps or not count:
+        return Shares()
     grains = [a.number or 1 for s in steps for a in s.level.actions if a.name == "grain"]
     grain = max(grains, default=1)
     for step in steps:  # a grain counts iterations, not steps
