@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 
 
 def fma(a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> NDArray[Any]:
-    """Return ``a * b + c`` of three f32 or f64 arrays of one shape, rounded once.
+    """Return ``a * b + c`` of three f32 or f64 arrays, broadcast to one shape, rounded once.
 
     >>> a = np.array([1 + 2**-12], np.float32)
     >>> fma(a, a, -a) == np.float32(2**-12 + 2**-24)
     array([ True])
+    >>> fma(np.float64([2.0]), np.float64([3.0, 4.0]), np.float64([1.0]))
+    array([7., 9.])
     """
-    a, b, c = (np.asarray(x) for x in (a, b, c))
+    a, b, c = np.broadcast_arrays(a, b, c)
     with np.errstate(all="ignore"):
         if a.dtype != np.float64:
             return _by_f64(*(x.astype(np.float64) for x in (a, b, c))).astype(a.dtype)
