@@ -87,7 +87,7 @@ def reshape(p: Program, x: Value) -> Value:
         first, second = shape[a], shape[a + 1]
         if isinstance(first, int) and isinstance(second, int):
             merged: Size = first * second
-            return _move(p, f"reshape %{x.name}", x, [*shape[:a], merged, *shape[a + 2 :]])
+            return _sized(p, x, [*shape[:a], merged, *shape[a + 2 :]])
         return _flatten(p, x, a)
     if len(shape) >= 3:
         return unary(p, x)
