@@ -23,18 +23,11 @@ from stepwell.core.shapes import DYNAMIC
 from stepwell.runtime.device_arrays import DeviceArray, shaped_bytes
 from stepwell.runtime.entry import Array, Entry, dynamic_sizes, numpy_dtype, result_shapes
 from stepwell.runtime.opencl.building import build
+from stepwell.runtime.opencl.call_state import Call, Failed, Noted, Place, check_guards, valued
 from stepwell.runtime.opencl.device import open_device
+from stepwell.runtime.opencl.launches import Launches, Planned
 from stepwell.runtime.opencl.memory import as_bytes
-from stepwell.runtime.opencl.steps import (
-    Call,
-    Failed,
-    Noted,
-    Place,
-    Planned,
-    Translator,
-    check_guards,
-    valued,
-)
+from stepwell.runtime.opencl.steps import Translator
 
 LOG = logging.getLogger("stepwell")
 LITTLE = 1 << 16
@@ -107,21 +100,21 @@ class OpenCLProgram:
         self._constants: dict[str, Place] = {
             f"constant{number}": (weight.buffer, 0) for number, weight in enumerate(self._weights)
         }
-        translator = Translator(self.device, self._build, self._queue, self._constants, timed)
-        self._plan = self._planned(translator, steps) if self._is_static else None
-        self._run = translator.block(steps) if self._plan is None else self._plan.run
+        launches = Launches(self.device, self._build, self._queue, self._constants, timed)
+        self._plan = self._planned(launches, steps) if self._is_static else None
+        self._run = Translator(launches).block(steps) if self._plan is None else self._plan.run
 
-    def _planned(self, translator: Translator, steps: Sequence[Any]) -> Plan | None:
+    def _planned(self, launches: Launches, steps: Sequence[Any]) -> Plan | None:
         """Return the launches of a call, if only the buffers differ between calls, else None."""
         signature = self.entry.signature
         names = [f"input{number}" for number in range(len(signature.arguments))]
         names += [f"output{number}" for number in range(len(signature.results))]
         names.append("arena")
-        launches = translator.plan(steps, names)
-        if launches is None:
+        plan = launches.plan(steps, names)
+        if plan is None:
             return None
         shapes = [(kind, shape, shaped_bytes(kind, shape)) for kind, shape in self._specs]
-        return Plan(names, launches, shapes, self._arena_bytes({}), translator.enqueue)
+        return Plan(names, plan, shapes, self._arena_bytes({}), launches.enqueue)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Check, convert and call."""

@@ -14,10 +14,10 @@ from stepwell.core.machine import Machine, described_machine
 from stepwell.core.signature import Kernel
 from stepwell.runtime.entry import Entry
 from stepwell.runtime.limits import Limits
+from stepwell.runtime.opencl.call_state import COPY, copy_name
 from stepwell.runtime.opencl.calls import OpenCLProgram
 from stepwell.runtime.opencl.device import Device
 from stepwell.runtime.opencl.machines import machine_of, measured
-from stepwell.runtime.opencl.steps import COPY, copy_name
 from stepwell.runtime.timing import KEPT, LAUNCH, Run
 
 
