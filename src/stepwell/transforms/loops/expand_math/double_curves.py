@@ -9,7 +9,13 @@ from __future__ import annotations
 from xdsl.dialects import math
 
 from stepwell.transforms.loops.expand_math.double import HALF_PI, LIMIT, turned
-from stepwell.transforms.loops.expand_math.lanes import Lanes, expansion_f64, fma, polynomial
+from stepwell.transforms.loops.expand_math.lanes import (
+    Lanes,
+    expansion_f64,
+    fma,
+    polynomial,
+    square_root,
+)
 from stepwell.transforms.loops.expand_math.trigonometric import where_reducible
 
 PI, PI_REST = 3.141592653589793, 1.2246467991473532e-16
@@ -63,7 +69,7 @@ def _asin_parts(size: Lanes) -> tuple[Lanes, Lanes, Lanes, Lanes]:
     """
     steep = size > 0.5
     squared = steep.choose(fma(size, -0.5, 0.5), size * size)
-    s = steep.choose(squared.root(), size)
+    s = steep.choose(square_root(squared), size)
     return steep, s, s * squared, polynomial(squared, ASIN)
 
 

@@ -19,6 +19,7 @@ from stepwell.transforms.loops.expand_math.lanes import (
     expansion,
     expansion_f64,
     fma,
+    looked_up,
     maximum,
     minimum,
     nearest,
@@ -163,7 +164,7 @@ def usual_exp(x: Lanes) -> Lanes:
         n, r = reduced(x)
         return exp_of_reduced(r) * power_of_two(n)
     _, r, bits = reduced_to_little(x)
-    power = bits.looked_up(x.body.table(SIXTEENTHS))
+    power = looked_up(x.body.table(SIXTEENTHS), bits)
     power = (power.bits() + ((bits & -16) << 19)).number()
     return of_little(r, power, (1.0, *EXP_OF_LITTLE))
 
@@ -184,7 +185,7 @@ def exp(x: Lanes) -> Lanes:
     x = call("bounded", lambda x: clamped(x, fit.least, fit.most), (x,))
     n, r, bits = reduced_to_little(x)
     r = call("tamed", lambda r: r, (r,))
-    power = bits.looked_up(x.body.table(SIXTEENTHS))
+    power = looked_up(x.body.table(SIXTEENTHS), bits)
     return scaled(of_little(r, power, (1.0, *EXP_OF_LITTLE)), n)
 
 
@@ -197,7 +198,7 @@ def exp2(x: Lanes) -> Lanes:
     if is_looked_up(x):
         magic = x.body.format.magic / 16
         shifted = x + magic
-        n, power = shifted - magic, shifted.bits().looked_up(x.body.table(SIXTEENTHS))
+        n, power = shifted - magic, looked_up(x.body.table(SIXTEENTHS), shifted.bits())
         return scaled(of_little(x - n, power, EXP2_OF_LITTLE), n)
     n, _ = rounded(x)
     return scaled(exp2_of_fraction(x - n), n)

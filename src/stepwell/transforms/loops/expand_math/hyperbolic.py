@@ -18,6 +18,7 @@ from stepwell.transforms.loops.expand_math.lanes import (
     expansion_f64,
     fma,
     polynomial,
+    square_root,
 )
 from stepwell.transforms.loops.expand_math.logarithm import log1p as log1p_f32
 
@@ -88,7 +89,7 @@ def asinh(x: Lanes) -> Lanes:
     size = x.magnitude()
     squared = x * x
     small = fma(size * squared, polynomial(squared, _fit(x).asinh), size)
-    rise = size + squared / (fma(x, x, 1.0).root() + 1.0)
+    rise = size + squared / (square_root(fma(x, x, 1.0)) + 1.0)
     return (size < 0.5).choose(small, _log_of_sum(size, rise)).with_sign_of(x)
 
 
@@ -99,7 +100,7 @@ def acosh(x: Lanes) -> Lanes:
     t = x - 1.0
     near = t < 0.5
     twice = t + t
-    root = near.choose(twice, fma(t, t, twice)).root()
+    root = square_root(near.choose(twice, fma(t, t, twice)))
     small = fma(root * t, polynomial(t, _fit(x).acosh), root)
     return near.choose(small, _log_of_sum(x, t + root))
 

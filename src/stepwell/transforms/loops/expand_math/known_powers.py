@@ -9,7 +9,7 @@ from xdsl.dialects import math
 from xdsl.ir import Operation
 
 from stepwell.transforms.loops.expand_math.division import evaluated
-from stepwell.transforms.loops.expand_math.lanes import Lanes
+from stepwell.transforms.loops.expand_math.lanes import Lanes, square_root
 
 INFINITY = float("inf")
 
@@ -26,13 +26,13 @@ def _endless(x: Lanes, limit: float, result: Lanes) -> Lanes:
 
 _RULES: dict[float, tuple[str, Callable[[Lanes], Lanes]]] = {
     -2.0: ("powf_m2", lambda x: 1.0 / x / x),
-    -1.5: ("powf_m3_2", lambda x: _endless(x, 0.0, 1.0 / x / x.root())),
+    -1.5: ("powf_m3_2", lambda x: _endless(x, 0.0, 1.0 / x / square_root(x))),
     -1.0: ("powf_m1", lambda x: 1.0 / x),
     -0.5: (
         "powf_m1_2",
-        lambda x: x.equals(0.0).choose(INFINITY, _endless(x, 0.0, 1.0 / x.root())),
+        lambda x: x.equals(0.0).choose(INFINITY, _endless(x, 0.0, 1.0 / square_root(x))),
     ),
-    1.5: ("powf_3_2", lambda x: _endless(x, INFINITY, x * x.root())),
+    1.5: ("powf_3_2", lambda x: _endless(x, INFINITY, x * square_root(x))),
     3.0: ("powf_3", lambda x: x * x * x),
     4.0: ("powf_4", _fourth),
 }

@@ -156,42 +156,38 @@ class Lanes:
         """Return an operand converted to the type of this value."""
         return other if isinstance(other, Lanes) else self.body.constant(other, self.element)
 
-    def _binary(self, other: Operand, floats: type[Operation], integers: type[Operation]) -> Lanes:
-        op: Any = floats if self.is_float else integers
-        return Lanes(self.body.insert(op(self.value, self.other(other).value)), self.body)
-
     def __add__(self, other: Operand) -> Lanes:
-        return self._binary(other, arith.AddfOp, arith.AddiOp)
+        return _binary(self, other, arith.AddfOp, arith.AddiOp)
 
     def __sub__(self, other: Operand) -> Lanes:
-        return self._binary(other, arith.SubfOp, arith.SubiOp)
+        return _binary(self, other, arith.SubfOp, arith.SubiOp)
 
     def __rsub__(self, other: float) -> Lanes:
         return self.other(other) - self
 
     def __mul__(self, other: Operand) -> Lanes:
-        return self._binary(other, arith.MulfOp, arith.MuliOp)
+        return _binary(self, other, arith.MulfOp, arith.MuliOp)
 
     def __truediv__(self, other: Operand) -> Lanes:
-        return self._binary(other, arith.DivfOp, arith.DivSIOp)
+        return _binary(self, other, arith.DivfOp, arith.DivSIOp)
 
     def __rtruediv__(self, other: float) -> Lanes:
         return self.other(other) / self
 
     def __and__(self, other: Operand) -> Lanes:
-        return self._binary(other, arith.AndIOp, arith.AndIOp)
+        return _binary(self, other, arith.AndIOp, arith.AndIOp)
 
     def __or__(self, other: Operand) -> Lanes:
-        return self._binary(other, arith.OrIOp, arith.OrIOp)
+        return _binary(self, other, arith.OrIOp, arith.OrIOp)
 
     def __xor__(self, other: Operand) -> Lanes:
-        return self._binary(other, arith.XOrIOp, arith.XOrIOp)
+        return _binary(self, other, arith.XOrIOp, arith.XOrIOp)
 
     def __lshift__(self, by: int) -> Lanes:
-        return self._binary(by, arith.ShLIOp, arith.ShLIOp)
+        return _binary(self, by, arith.ShLIOp, arith.ShLIOp)
 
     def __rshift__(self, by: int) -> Lanes:
-        return self._binary(by, arith.ShRSIOp, arith.ShRSIOp)
+        return _binary(self, by, arith.ShRSIOp, arith.ShRSIOp)
 
     def __neg__(self) -> Lanes:
         return Lanes(self.body.insert(arith.NegfOp(self.value)), self.body)
@@ -220,30 +216,11 @@ class Lanes:
 
     def bits(self) -> Lanes:
         """Return the bits of floats as integers."""
-        return self._cast(self.body.format.integer)
+        return _cast(self, self.body.format.integer)
 
     def number(self) -> Lanes:
         """Return the float that has these bits."""
-        return self._cast(self.body.format.float)
-
-    def _cast(self, element: Attribute) -> Lanes:
-        op: Any = vector.BitcastOp if self.body.width else arith.BitcastOp
-        return Lanes(self.body.insert(op(self.value, self.body.type(element))), self.body)
-
-    def truncated(self) -> Lanes:
-        """Return an f32 within the range of i32 as an i32, truncated."""
-        type: Any = self.body.type(i32)
-        return Lanes(self.body.insert(arith.FPToSIOp(self.value, type)), self.body)
-
-    def converted(self) -> Lanes:
-        """Return an i32 as an f32."""
-        type: Any = self.body.type(f32)
-        return Lanes(self.body.insert(arith.SIToFPOp(self.value, type)), self.body)
-
-    def looked_up(self, table: Lanes) -> Lanes:
-        """Return the lanes of ``table`` indexed by the lowest bits of these integers."""
-        type = self.body.type(table.element)
-        return Lanes(self.body.insert(kernel.LookupOp(table.value, self.value, type)), self.body)
+        return _cast(self, self.body.format.float)
 
     def magnitude(self) -> Lanes:
         """Return the number without its sign."""
@@ -253,10 +230,6 @@ class Lanes:
         """Return this non-negative number with the sign of another."""
         return (self.bits() | (other.bits() & self.body.format.sign)).number()
 
-    def root(self) -> Lanes:
-        """Return the square root."""
-        return Lanes(self.body.insert(math.SqrtOp(self.value)), self.body)
-
 
 Operand: TypeAlias = "Lanes | float"
 
@@ -264,6 +237,39 @@ expansion: RuleTable[Callable[..., Lanes]] = RuleTable("expansion")
 """``(operands of the op, as lanes of f32) -> its result``, for ops of the math dialect."""
 expansion_f64: RuleTable[Callable[..., Lanes]] = RuleTable("expansion of f64")
 """The same for lanes of f64."""
+
+
+def _binary(a: Lanes, b: Operand, floats: type[Operation], integers: type[Operation]) -> Lanes:
+    op: Any = floats if a.is_float else integers
+    return Lanes(a.body.insert(op(a.value, a.other(b).value)), a.body)
+
+
+def _cast(x: Lanes, element: Attribute) -> Lanes:
+    op: Any = vector.BitcastOp if x.body.width else arith.BitcastOp
+    return Lanes(x.body.insert(op(x.value, x.body.type(element))), x.body)
+
+
+def truncated(x: Lanes) -> Lanes:
+    """Return an f32 within the range of i32 as an i32, truncated."""
+    type: Any = x.body.type(i32)
+    return Lanes(x.body.insert(arith.FPToSIOp(x.value, type)), x.body)
+
+
+def converted(n: Lanes) -> Lanes:
+    """Return an i32 as an f32."""
+    type: Any = n.body.type(f32)
+    return Lanes(n.body.insert(arith.SIToFPOp(n.value, type)), n.body)
+
+
+def looked_up(table: Lanes, index: Lanes) -> Lanes:
+    """Return the lanes of ``table`` indexed by the lowest bits of integers."""
+    type = index.body.type(table.element)
+    return Lanes(index.body.insert(kernel.LookupOp(table.value, index.value, type)), index.body)
+
+
+def square_root(x: Lanes) -> Lanes:
+    """Return the square root."""
+    return Lanes(x.body.insert(math.SqrtOp(x.value)), x.body)
 
 
 def fma(a: Lanes, b: Operand, c: Operand) -> Lanes:

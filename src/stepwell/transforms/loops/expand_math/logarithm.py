@@ -15,12 +15,14 @@ from stepwell.transforms.loops.expand_math.exponential import EXP2, clamped
 from stepwell.transforms.loops.expand_math.lanes import (
     SIGN,
     Lanes,
+    converted,
     expansion,
     fma,
     polynomial,
     power_of_two,
     rounded,
     scaled,
+    truncated,
 )
 
 INFINITY = float("inf")
@@ -102,7 +104,7 @@ def normal(x: Lanes) -> tuple[Lanes, Lanes]:
     """Return ``e`` (f32) and ``m`` of any positive ``x``."""
     small = x < SMALLEST_NORMAL
     e, m = split(small.choose(x * 8388608.0, x))
-    exponent = e.converted()
+    exponent = converted(e)
     return small.choose(exponent - 23.0, exponent), m
 
 
@@ -136,7 +138,7 @@ def log1p(x: Lanes) -> Lanes:
     lost = x - (whole - 1.0)
     e, m = split(whole)
     f = fma(lost, power_of_two(clamped_exponent(e)), m - 1.0)
-    result = at_the_ends(whole, log_from(E, e.converted(), f))
+    result = at_the_ends(whole, log_from(E, converted(e), f))
     return x.equals(0.0).choose(x, result)
 
 
@@ -190,8 +192,8 @@ def _pow_limits(x: Lanes, y: Lanes, size: Lanes, result: Lanes) -> Lanes:
     """Correct the cases outside the formula: 0, 1, infinity, NaN, negative ``x``."""
     vast = clamped(y, -16777216.0, 16777216.0)
     vast = y.equals(y).choose(vast, 0.0)
-    integer = vast.truncated()
-    whole = integer.converted().equals(vast)
+    integer = truncated(vast)
+    whole = converted(integer).equals(vast)
     odd = whole & (integer & 1).equals(1)
     falling = y < 0.0
     zero, infinity = (x.body.constant(v, f32) for v in (0.0, INFINITY))

@@ -8,6 +8,7 @@ from stepwell.dialects.upstream.missing import ErfcOp
 from stepwell.transforms.loops.expand_math.exponential import EXP, reduced, usual_exp
 from stepwell.transforms.loops.expand_math.lanes import (
     Lanes,
+    converted,
     expansion,
     fma,
     minimum,
@@ -15,6 +16,7 @@ from stepwell.transforms.loops.expand_math.lanes import (
     polynomial,
     power_of_two,
     scaled,
+    square_root,
 )
 from stepwell.transforms.loops.expand_math.logarithm import SMALLEST_NORMAL, split
 
@@ -79,7 +81,7 @@ def erfc(x: Lanes) -> Lanes:
 @expansion(math.RsqrtOp)
 def rsqrt(x: Lanes) -> Lanes:
     """Return one over the square root."""
-    return 1.0 / x.root()
+    return 1.0 / square_root(x)
 
 
 def cbrt_of_parts(x: Lanes, e: Lanes, m: Lanes, steps: int) -> Lanes:
@@ -108,5 +110,5 @@ def cbrt(x: Lanes) -> Lanes:
     size = x.magnitude()
     small = size < SMALLEST_NORMAL
     e, m = split(small.choose(size * 8388608.0, size))
-    exponent = e.converted()
+    exponent = converted(e)
     return cbrt_of_parts(x, small.choose(exponent - 23.0, exponent), m, steps=1)

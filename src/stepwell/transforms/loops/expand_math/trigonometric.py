@@ -18,6 +18,7 @@ from stepwell.transforms.loops.expand_math.lanes import (
     fma,
     polynomial,
     rounded,
+    square_root,
     unless_any_above,
 )
 
@@ -134,7 +135,7 @@ def _asin_parts(size: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     """
     steep = size > 0.5
     squared = steep.choose(fma(size, -0.5, 0.5), size * size)
-    s = steep.choose(squared.root(), size)
+    s = steep.choose(square_root(squared), size)
     return steep, s, s * squared * polynomial(squared, ASIN)
 
 
