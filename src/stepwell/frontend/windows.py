@@ -26,14 +26,10 @@ from stepwell.frontend.promotion import INTEGER, cast, fresh, lift
 from stepwell.frontend.table import call_named
 from stepwell.frontend.tensor import Partial, Tensor
 from stepwell.frontend.ufuncs import ufunc
-
-ADVICE = (
-    "how many elements a slice with traced bounds has is not known while tracing: compute with it, "
-    "sum it, assign it, or choose with numpy.where(numpy.arange(n) < i, x, 0)"
-)
+from stepwell.frontend.window_reductions import ADVICE, Masked
 
 
-class Window(Partial, np.lib.mixins.NDArrayOperatorsMixin):
+class Window(Masked, Partial, np.lib.mixins.NDArrayOperatorsMixin):
     """The elements of ``values`` within bounds along some axes."""
 
     def __init__(self, values: Tensor, bounds: Sequence[Bounds | None]) -> None:
@@ -42,43 +38,6 @@ class Window(Partial, np.lib.mixins.NDArrayOperatorsMixin):
         """The array and the index that it was sliced by."""
         self.written: Any = None
         """The state of that array after the last write through this window."""
-
-    @property
-    def mask(self) -> Tensor:
-        """The mask of elements within the bounds."""
-        found: Tensor | None = None
-        self.values.refresh()
-        for axis, bounds in enumerate(self.bounds):
-            if bounds is None:
-                continue
-            at = iota(self.values.shape, axis, INTEGER)
-            tests = [e.less(at, bounds.high)]
-            if isinstance(bounds.low, Tensor) or bounds.low > 0:
-                tests.append(e.greater_equal(at, bounds.low))
-            for test in tests:
-                found = test if found is None else e.logical_and(found, test)
-        assert found is not None
-        return found
-
-    def filled(self, number: Any) -> Tensor:
-        """Return the whole array, with ``number`` in the places beyond the bounds."""
-        return e.where(self.mask, self.values, np.asarray(number, self.values.dtype))
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype of the elements."""
-        return self.values.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return self.values.ndim
-
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        """The sizes, some of them traced."""
-        sizes = zip(self.bounds, self.values.shape, strict=True)
-        return tuple(n if b is None else length(b) for b, n in sizes)
 
     @property
     def size(self) -> Any:
@@ -96,7 +55,7 @@ class Window(Partial, np.lib.mixins.NDArrayOperatorsMixin):
         if method == "outer" and not keywords and out is None:
             return _outer(function, *inputs)
         if method != "__call__" or keywords:
-            self._refuse()
+            self.refuse()
         if function is np.matmul:
             found = product(*inputs)
         else:
@@ -116,92 +75,20 @@ class Window(Partial, np.lib.mixins.NDArrayOperatorsMixin):
             return self._flipped(*(args[1:] or (keywords.get("axis"),)))
         method = getattr(type(self), _NAMES.get(name, name), None)
         if method is None or name.startswith("_") or not isinstance(args[0], Window):
-            self._refuse()
+            self.refuse()
         return method(*args, **keywords)
-
-    def _reduced(self, name: str, number: Any, axis: Any) -> Any:
-        given = self.filled(number)
-        found = call_named(name, (given,), {"axis": axis})
-        return self._left(found, axis)
-
-    def _left(self, found: Tensor, axis: Any) -> Any:
-        """Return the result of a reduction along ``axis`` with the bounds of the other axes."""
-        axes = self._axes(axis)
-        left = [b for a, b in enumerate(self.bounds) if a not in axes]
-        return Window(found, left) if any(left) else found
-
-    def _axes(self, axis: Any) -> tuple[int, ...]:
-        if axis is None:
-            return tuple(range(self.ndim))
-        return tuple(a % self.ndim for a in (axis if isinstance(axis, tuple) else (axis,)))
-
-    def _check_some(self, name: str) -> None:
-        for bounds in filter(None, self.bounds):
-            some = e.less(bounds.low, bounds.high)
-            check(lift(some), "ValueError", [f"{name} of a slice without elements"])
-
-    def sum(self, axis: Any = None) -> Any:
-        """Return the sum of the elements."""
-        return self._reduced("sum", 0, axis)
-
-    def prod(self, axis: Any = None) -> Any:
-        """Return the product of the elements."""
-        return self._reduced("prod", 1, axis)
-
-    def any(self, axis: Any = None) -> Any:
-        """Return whether some element is true."""
-        return self._reduced("any", 0, axis)
-
-    def all(self, axis: Any = None) -> Any:
-        """Return whether all elements are true."""
-        return self._reduced("all", 1, axis)
-
-    def mean(self, axis: Any = None) -> Any:
-        """Return the mean of the elements."""
-        axes = self._axes(axis)
-        count = math.prod(self.shape[a] for a in axes)
-        total = self._reduced("sum", 0, axis)
-        return total / cast(count, lift(1.0).kind) if isinstance(count, Tensor) else total / count
-
-    def min(self, axis: Any = None) -> Any:
-        """Return the least element."""
-        self._check_some("the minimum")
-        return self._reduced("min", _limit(self.dtype, True), axis)
-
-    def max(self, axis: Any = None) -> Any:
-        """Return the largest element."""
-        self._check_some("the maximum")
-        return self._reduced("max", _limit(self.dtype, False), axis)
-
-    def argmin(self) -> Any:
-        """Return the index of the least element."""
-        return self._argument("argmin", True)
-
-    def argmax(self) -> Any:
-        """Return the index of the largest element."""
-        return self._argument("argmax", False)
-
-    def _argument(self, name: str, least: bool) -> Any:
-        (bounds,) = self.bounds if len(self.bounds) == 1 else (None,)
-        if bounds is None:
-            self._refuse()
-        self._check_some(name)
-        at = call_named(name, (self.filled(_limit(self.dtype, least)),), {})
-        return e.subtract(e.maximum(at, bounds.low), bounds.low)
-
-    def cumsum(self) -> Window:
-        """Return the cumulative sums."""
-        if len(self.bounds) != 1:
-            self._refuse()
-        return Window(call_named("cumsum", (self.filled(0),), {}), self.bounds)
 
     def _flipped(self, axis: Any) -> Window:
         """Return the elements in reverse order along axes."""
-        axes = self._axes(axis)
+        axes = self.axes(axis)
         index = tuple(slice(None, None, -1 if a in axes else 1) for a in range(self.ndim))
         sizes = zip(self.bounds, self.values.shape, strict=True)
         bounds = [flipped(b, n) if a in axes else b for a, (b, n) in enumerate(sizes)]
         return Window(fresh(self.values[index]), bounds)
+
+    def like(self, values: Tensor, bounds: Sequence[Bounds | None]) -> Window:
+        """Return another window."""
+        return Window(values, bounds)
 
     def copy(self) -> Window:
         """Return a copy."""
@@ -220,14 +107,14 @@ class Window(Partial, np.lib.mixins.NDArrayOperatorsMixin):
         self[...] = value
 
     def __len__(self) -> int:
-        self._refuse()
+        self.refuse()
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if index is not Ellipsis and not (isinstance(index, slice) and index == slice(None)):
-            self._refuse()
+            self.refuse()
         (_, given), bounds = together((self, value))
         if [b and b.key for b in bounds] != [b and b.key for b in self.bounds]:
-            self._refuse()
+            self.refuse()
         kept = cast(lift(given, self.values.kind), self.values.kind)
         Tensor.operators["write_whole"](self.values, e.where(self.mask, kept, self.values))
         if self.place is not None:
@@ -243,7 +130,7 @@ class Window(Partial, np.lib.mixins.NDArrayOperatorsMixin):
         if isinstance(index, slice) and bounds is not None and index.step in (None, 1):
             return Window(self.values, [cut(bounds, index), *self.bounds[1:]])
         if bounds is None or self.ndim != 1 or not _is_number(index):
-            self._refuse()
+            self.refuse()
         count = length(bounds)
         if isinstance(index, Tensor):
             inside = e.logical_and(e.less(index, count), e.greater_equal(index, -count))
@@ -258,21 +145,18 @@ class Window(Partial, np.lib.mixins.NDArrayOperatorsMixin):
         return self.values[bounds.low + index if index >= 0 else bounds.high + index]
 
     def __iter__(self) -> Iterator[Any]:
-        self._refuse()
+        self.refuse()
 
     def __bool__(self) -> bool:
-        self._refuse()
+        self.refuse()
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        self._refuse()
+        self.refuse()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise TraceError(ADVICE)
+        self.refuse()
 
 
 def _is_number(index: Any) -> TypeGuard[int | Tensor]:
@@ -282,14 +166,6 @@ def _is_number(index: Any) -> TypeGuard[int | Tensor]:
 
 
 _NAMES = {"amin": "min", "amax": "max"}
-
-
-def _limit(dtype: Any, most: bool) -> Any:
-    if dtype.kind == "f":
-        return np.inf if most else -np.inf
-    if dtype.kind == "b":
-        return most
-    return np.iinfo(dtype).max if most else np.iinfo(dtype).min
 
 
 def together(inputs: Sequence[Any]) -> tuple[list[Any], list[Bounds | None]]:

@@ -67,7 +67,36 @@ class Memory(Protocol):
         ...
 
 
-class DeviceArray:
+class ReadOnHost:
+    """An array that is copied to the host when its elements are read."""
+
+    __slots__ = ()
+
+    def item(self) -> Any:
+        """Return its only element as a Python number."""
+        return np.asarray(self).item()
+
+    def tolist(self) -> Any:
+        """Return its elements as a list of lists."""
+        return np.asarray(self).tolist()
+
+    def __bool__(self) -> bool:
+        return bool(np.asarray(self))
+
+    def __int__(self) -> int:
+        return int(np.asarray(self))
+
+    def __float__(self) -> float:
+        return float(np.asarray(self))
+
+    def __iter__(self) -> Any:
+        return iter(np.asarray(self))
+
+    def __str__(self) -> str:
+        return str(np.asarray(self))
+
+
+class DeviceArray(ReadOnHost):
     """An array in the memory of a device, as `sw.device_put` and programs on a device return it.
 
     It has `shape`, `dtype`, `ndim`, `size`, `nbytes` and `device`, and is an argument of any
@@ -152,33 +181,13 @@ class DeviceArray:
         self.device.memory.download(self.memory, found)
         return found if dtype is None else found.astype(dtype, copy=False)
 
-    def item(self) -> Any:
-        """Return its only element as a Python number."""
-        return np.asarray(self).item()
-
-    def tolist(self) -> Any:
-        """Return its elements as a list of lists."""
-        return np.asarray(self).tolist()
-
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of an array without axes")
         return self.shape[0]
 
-    def __bool__(self) -> bool:
-        return bool(np.asarray(self))
-
-    def __int__(self) -> int:
-        return int(np.asarray(self))
-
-    def __float__(self) -> float:
-        return float(np.asarray(self))
-
     def __format__(self, how: str) -> str:
         return format(self.item(), how) if how and not self.shape else str(self)
-
-    def __iter__(self) -> Any:
-        return iter(np.asarray(self))
 
     def __getitem__(self, index: Any) -> NoReturn:
         help = "np.asarray(x)[...] copies it whole, a function under sw.jit takes a part there"
@@ -200,9 +209,6 @@ class DeviceArray:
 
     def __reduce__(self) -> Any:
         return _put, (np.asarray(self), self.device.name)
-
-    def __str__(self) -> str:
-        return str(np.asarray(self))
 
     def __repr__(self) -> str:
         gone = ", deleted" if self.deleted else ""

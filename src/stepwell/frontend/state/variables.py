@@ -38,7 +38,38 @@ class _Kind(ABCMeta):
         return type(instance) in (cls, TracedVariable)
 
 
-class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
+class _Read:
+    """Python's ways to read an array, for an object whose array is ``self.now()``."""
+
+    __slots__ = ()
+    now: Any
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.now())
+
+    def __len__(self) -> int:
+        return len(self.now())
+
+    def __bool__(self) -> bool:
+        return bool(self.now())
+
+    def __float__(self) -> float:
+        return float(self.now())
+
+    def __int__(self) -> int:
+        return int(self.now())
+
+    def __index__(self) -> int:
+        return self.now().__index__()
+
+    def __contains__(self, value: Any) -> bool:
+        return value in self.now()
+
+    def __format__(self, spec: str) -> str:
+        return format(self.now(), spec)
+
+
+class Variable(_Read, NDArrayOperatorsMixin, metaclass=_Kind):
     """An array of one dtype and shape that persists between calls and is updated in place.
 
     value : an array or a number; the initial content is a copy of it
@@ -217,30 +248,6 @@ class Variable(NDArrayOperatorsMixin, metaclass=_Kind):
 
     def __getitem__(self, index: Any) -> Any:
         return self.now()[plain(index)]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.now())
-
-    def __len__(self) -> int:
-        return len(self.now())
-
-    def __bool__(self) -> bool:
-        return bool(self.now())
-
-    def __float__(self) -> float:
-        return float(self.now())
-
-    def __int__(self) -> int:
-        return int(self.now())
-
-    def __index__(self) -> int:
-        return self.now().__index__()
-
-    def __contains__(self, value: Any) -> bool:
-        return value in self.now()
-
-    def __format__(self, spec: str) -> str:
-        return format(self.now(), spec)
 
     def __repr__(self) -> str:
         """Return its text in the style of an array's."""
