@@ -34,13 +34,14 @@ from stepwell.dialects.kernel.versions import VERSIONS
 from stepwell.dialects.upstream.effects import touches_nothing
 from stepwell.lowering import nests
 from stepwell.lowering.linalg_to_loops.contraction import Contraction, is_in_steps
+from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.neighbours import vectorise_neighbours
-from stepwell.lowering.linalg_to_loops.nest import Nest
-from stepwell.lowering.linalg_to_loops.panels import Panels, lays_out
+from stepwell.lowering.linalg_to_loops.nest import write_nest
+from stepwell.lowering.linalg_to_loops.panels import lays_out, write_panels
+from stepwell.lowering.linalg_to_loops.parts import write_parts
 from stepwell.lowering.linalg_to_loops.plan import RANGE, Schedule, make_plan, read_schedule
-from stepwell.lowering.linalg_to_loops.prefetch import PrefetchNest
+from stepwell.lowering.linalg_to_loops.prefetch import prefetch_tiles
 from stepwell.lowering.linalg_to_loops.software_pipeline import pipeline_rows
-from stepwell.lowering.linalg_to_loops.split_sums import SplitRows, write_split
 from stepwell.lowering.linalg_to_loops.structured import Structured, read
 from stepwell.lowering.linalg_to_loops.sums import vectorise_sums
 from stepwell.lowering.linalg_to_loops.versions import lower_versions
@@ -86,13 +87,14 @@ def _lower_kernel(function: kernel.FuncOp) -> None:
     schedule = read_schedule(function)
     entry = function.body.block
     writer = Writer(entry, entry)
-    if "kernel.scalar" in function.attributes and (schedule.tasks or schedule.parallel):
-        _share_tasks(entry, IntegerAttr(schedule.grain, i64))
+    levels = schedule.levels
+    if "kernel.scalar" in function.attributes and (levels.tasks or levels.parallel):
+        _share_tasks(entry, IntegerAttr(levels.grain, i64))
     _lower_block(writer, entry, schedule, lanes_of(function))
     vectorise_neighbours(entry)
     vectorise_sums(entry)
-    if schedule.pipeline_rows > 1:
-        pipeline_rows(writer, schedule.pipeline_rows)
+    if levels.pipeline_rows > 1:
+        pipeline_rows(writer, levels.pipeline_rows)
     for name in NOT_OF_LOOPS:
         function.attributes.pop(name, None)
 
@@ -149,19 +151,18 @@ def _write_run(
     writer: Writer, run: list[Structured], schedule: Schedule, foreign: set[SSAValue]
 ) -> None:
     if lays_out(run):
-        Panels(writer, make_plan(run[-1:], schedule, foreign)).write()
+        write_panels(Frame(writer, make_plan(run[-1:], schedule, foreign)))
         return
     plan = make_plan(run, schedule, foreign)
-    if schedule.split and schedule.shared:
-        SplitRows(writer, plan).write()
-    elif schedule.split:
-        write_split(writer, plan)
+    frame = Frame(writer, plan)
+    if plan.levels.split:
+        write_parts(frame)
     elif is_in_steps(plan):
-        Contraction(writer, plan).write()
-    elif schedule.prefetch:
-        PrefetchNest(writer, plan).write()
+        Contraction(frame).write()
     else:
-        Nest(writer, plan).write()
+        if plan.levels.prefetch:
+            prefetch_tiles(frame)
+        write_nest(frame)
 
 
 def _lower_nested(writer: Writer, block: Block) -> None:

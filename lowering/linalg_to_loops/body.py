@@ -5,7 +5,7 @@ A value that is equal in all lanes stays a scalar until it is combined with a ve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, memref
@@ -18,8 +18,9 @@ from stepwell.analysis.shifts import Shift, shift_of
 from stepwell.analysis.structured import constant_of
 from stepwell.dialects import kernel
 from stepwell.dialects.types import UNKNOWN
-from stepwell.lowering.linalg_to_loops.structured import Structured
-from stepwell.lowering.linalg_to_loops.writer import INDEX, Index, Writer, vector_type
+from stepwell.lowering.linalg_to_loops.builder import INDEX, vector_type
+from stepwell.lowering.linalg_to_loops.structured import Access, Structured
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 from stepwell.transforms.passes import fail
 
 MAX_CONSTANT_LANE = 64
@@ -54,6 +55,26 @@ class Point:
         assert at is not None
         indices = (*self.indices[: self.axis], at + lane, *self.indices[self.axis + 1 :])
         return replace(self, indices=indices, axis=-1, width=0, first=None)
+
+
+def arguments(
+    op: Structured, state: Sequence[SSAValue], read: Callable[[Access, int], SSAValue]
+) -> list[SSAValue | None]:
+    """Return the arguments of a body; None for one that is not used, which is not read.
+
+    state : the values of the outputs that are carried
+    read : reads an input by its number; -1 is the old value of an output
+    """
+    found = [read(access, k) if op.uses(k) else None for k, access in enumerate(op.inputs)]
+    carried = op.carried
+    for k, access in enumerate(op.outputs):
+        if k in carried:
+            found.append(state[carried.index(k)])
+        elif op.argument(k) is None:
+            found.append(None)
+        else:
+            found.append(op.initial[k] if k in op.initial else read(access, -1))
+    return found
 
 
 @dataclass

@@ -93,8 +93,9 @@ def contraction_levels(plan: Plan) -> ContractionLevels:
     written = {o.buffer for op in plan.ops for o in op.outputs}
     if any(a.buffer in written for a in found.inputs):
         fail(found.op, "a sum in steps needs operands that the kernel does not write")
-    rows, vectors = plan.schedule.tile
-    levels = ContractionLevels(found, plan.schedule.sums[found.op], (rows, vectors * found.width))
+    column, steps = plan.levels.shared - 1, plan.sums[found.op]
+    tile = plan.levels.step(column - 1), plan.levels.step(column)
+    levels = ContractionLevels(found, steps, tile)
     return replace(levels, levels=_with_tiles(levels))
 
 

@@ -21,7 +21,7 @@ from stepwell.dialects.kernel.dot_tiles import SIDE
 from stepwell.lowering.linalg_to_loops.contraction_levels import ContractionLevels, Ranges
 from stepwell.lowering.linalg_to_loops.dots import DotPacking, dot_body
 from stepwell.lowering.linalg_to_loops.f32_accumulation import accumulate_in_f32
-from stepwell.lowering.linalg_to_loops.nest import Nest
+from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.packing import Packing
 from stepwell.lowering.linalg_to_loops.structured import Access, dims_of
 from stepwell.lowering.linalg_to_loops.writer import Index
@@ -44,8 +44,8 @@ class Packed:
 class Operands:
     """The operands of the sum as tiles read them."""
 
-    def __init__(self, nest: Nest, of: ContractionLevels, extents: list[Index]) -> None:
-        self.nest, self.of, self.extents = nest, of, extents
+    def __init__(self, frame: Frame, of: ContractionLevels) -> None:
+        self.frame, self.of, self.extents = frame, of, frame.ends
         self.row_operand, self.column_operand = of.roles()
         self.dims = [dims_of(access.exprs) for access in of.sum.inputs]
         detail = self._detail(self.row_operand)
@@ -112,7 +112,7 @@ class Operands:
         if self.dots:
             rows = loop == self.of.row
             packing: Packing = DotPacking(
-                *(self.nest, op, operand, loop, op.reduced, size, rows),
+                *(self.frame, op, operand, loop, op.reduced, size, rows),
                 biased=rows and self.biased,
                 by_rows=rows and self.for_matrix_unit,
             )
@@ -122,7 +122,7 @@ class Operands:
             product = replace(product, width=1, interleave=1)
         elif loop == self.of.row:
             columns = -(-size // width) * width
-        packing = Packing(self.nest, product, operand, loop, op.reduced, columns)
+        packing = Packing(self.frame, product, operand, loop, op.reduced, columns)
         steps = [x.step for x in self.of.levels.levels[: found[0] + 1] if x.loop == loop]
         packing.even = columns == size and not any(step % columns for step in steps)
         self.product = replace(self.product, body=packing.body_after_widening())
@@ -144,7 +144,7 @@ class Operands:
 
     def extents_of_sum(self) -> Index:
         """Return the extent of the loop that is split."""
-        return self.nest.extents[self.nest.plan.ops.index(self.of.sum)][self.of.levels.depth]
+        return self.frame.extents[self.of.sum][self.of.levels.depth]
 
     def allocate(self) -> None:
         """Allocate the scratch of packed operands, and set how tiles read all operands."""
@@ -177,12 +177,12 @@ class Operands:
         self.micro = replace(self.product, inputs=tuple(inputs))
         if self.biased:
             op = memref.AllocaOp.get(i32, 64, [self.of.tile[1]])
-            self.offsets = self.nest.writer.result(op, "offsets")
+            self.offsets = self.frame.writer.result(op, "offsets")
 
     def begins(self, j: Index) -> list[Index | None]:
         """Return the indices of the additional loops for a panel that begins at column ``j``."""
         by = self.of.tile[1]
-        number = self.nest.writer.divide(j, by, arith.DivUIOp) if self.panels else None
+        number = self.frame.writer.divide(j, by, arith.DivUIOp) if self.panels else None
         packed = [index for each in self.all_packed for index in each.begin]
         return [self.since, number, j, *packed]
 
@@ -215,4 +215,4 @@ class Operands:
         assert elements is not None and words is not None
         sums = words.biases(self.of.width, elements[self.column_operand])
         for n, value in enumerate(sums):
-            self.nest.writer.store(value, offsets, [Index.of(n * self.of.width)])
+            self.frame.writer.store(value, offsets, [Index.of(n * self.of.width)])

@@ -26,61 +26,51 @@ from stepwell.lowering.linalg_to_loops.contraction_operands import Operands
 from stepwell.lowering.linalg_to_loops.dots import without_bias, words
 from stepwell.lowering.linalg_to_loops.epilogue import is_long
 from stepwell.lowering.linalg_to_loops.f32_accumulation import joined
-from stepwell.lowering.linalg_to_loops.nest import Nest
+from stepwell.lowering.linalg_to_loops.frame import Frame
+from stepwell.lowering.linalg_to_loops.nest import write_ops
 from stepwell.lowering.linalg_to_loops.partial_sums import PartialSums, row_number
-from stepwell.lowering.linalg_to_loops.plan import Plan
+from stepwell.lowering.linalg_to_loops.points import start
 from stepwell.lowering.linalg_to_loops.prefetch import PackPrefetch, prefetch_next_part, select
 from stepwell.lowering.linalg_to_loops.structured import Structured
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer
+from stepwell.lowering.linalg_to_loops.sum_loops import Sum
+from stepwell.lowering.linalg_to_loops.writer import Index
 
 
-class TileNest(Nest):
+class Tiles:
     """Writes the tiles of a plan whose sum is taken in steps."""
 
-    def __init__(self, writer: Writer, plan: Plan) -> None:
-        super().__init__(writer, plan)
-        self.of = contraction_levels(plan)
-        self.sums = PartialSums(writer, self.of)
-        self.part: tuple[Index, Index] = (Index(), Index())
-        """The current part of the sum, counted from 0, in steps of the innermost loop."""
+    def __init__(self, frame: Frame) -> None:
+        self.frame, self.writer, self.plan = frame, frame.writer, frame.plan
+        self.of = of = contraction_levels(frame.plan)
+        self.sums = PartialSums(self.writer, of)
+        levels = of.levels
+        self.extent = frame.extents[of.sum][levels.depth]
+        """The terms of the sum along the loop that is split."""
+        steps = {n: levels.levels[n].step for n in levels.splits}
+        whole = self.extent.number
+        self.cut = next((n for n in steps if whole is None or steps[n] < whole), None)
+        """The outermost level that splits the sum in several parts."""
         self.around: Ranges = {}
         """The ranges of the current part."""
-        self.cut: int | None = None
-        """The outermost level that splits the sum in several parts."""
         self.count = Index()
         """The terms of the sum in that part."""
         self.following = Index(), Index()
         """The beginning of the next part: its index of the sum, and its distance in columns."""
         self.copying = False
         """Whether the innermost loop packs its operand."""
-
-    def prepare(self) -> None:
-        """Compute the extents, and how operands are read."""
-        super().prepare()
-        levels = self.of.levels
-        self.extent = self.extents[self.plan.ops.index(self.of.sum)][levels.depth]
-        steps = {n: levels.levels[n].step for n in levels.splits}
-        whole = self.extent.number
-        self.cut = next((n for n in steps if whole is None or steps[n] < whole), None)
-        self.operands = Operands(self, self.of, self.extents[0])
-        others = [op for op in self.plan.ops if op is not self.of.sum]
-        rows, columns = self.of.tile
-        self.long = is_long(others, rows * columns // self.of.width)
+        self.operands = Operands(frame, of)
+        others = [op for op in self.plan.ops if op is not of.sum]
+        rows, columns = of.tile
+        self.long = is_long(others, rows * columns // of.width) or self.operands.for_matrix_unit
         """Whether the sums of a tile wait in scratch for a loop over the epilogue."""
-        self.long = self.long or self.operands.for_matrix_unit
         asks = levels.action("prefetch") is not None
         packed = self.operands.columns if asks else None
         deep = levels.levels[levels.splits[-1]].step
         self.prefetching = PackPrefetch(packed.packing, deep) if packed is not None else None
         self.prefetches_in_place = asks and self.operands.in_place
+        frame.loads = self._loads
 
-    def bounds(self, op: Structured, k: int) -> tuple[Index, Index]:
-        """Return the range of a loop; within the sum, the current part."""
-        if op is self.operands.micro:
-            return self.part if k == self.of.levels.depth else super().bounds(self.of.sum, k)
-        return super().bounds(op, k)
-
-    def cached_loads(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
+    def _loads(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
         """Return the operands that a step of the innermost loop packs, and prefetch."""
         if op is not self.operands.micro:
             return {}
@@ -95,10 +85,11 @@ class TileNest(Nest):
     def begin_block(self, at: Ranges) -> None:
         """Allocate the scratch of a block, and pack what all of it shares."""
         self.operands.allocate()
+        self.frame.extents[self.operands.micro] = self.frame.extents[self.of.sum]
         self.operands.pack(-1, at)
         known = self._is_whole(self.of.row) and self._is_whole(self.of.column)
         if self.cut is not None:
-            self.sums.allocate(self.of.sizes(self.cut, self.extents[0]))
+            self.sums.allocate(self.of.sizes(self.cut, self.frame.ends))
         elif self.long or not known:
             self.sums.allocate([self.of.tile[0], self.of.tile[1]])
 
@@ -106,7 +97,8 @@ class TileNest(Nest):
         """Begin a part of the sum that no further level splits."""
         packing = self.operands.words
         steps = count if packing is None else words(self.writer, count, packing.terms)
-        self.part, self.count, self.around = (Index(), steps), count, at
+        self.frame.ranges[self.operands.micro, self.of.levels.depth] = Index(), steps
+        self.steps, self.count, self.around = steps, count, at
         self.operands.since = start
         if self.prefetches_in_place:
             self.following = self._following(at, start)
@@ -130,7 +122,7 @@ class TileNest(Nest):
         begins = self.operands.begins(at[self.of.column].start)
         points = self._grid(at, self._rows_of(at[self.of.row]), (*sums, *begins))
         if self.cut is None:
-            state = [self.start(self.of.sum, 0, point) for point in points]
+            state = [start(self.frame, self.of.sum, 0, point) for point in points]
         else:
             state = self.sums.load(at)
         if self.prefetching is not None:
@@ -157,7 +149,7 @@ class TileNest(Nest):
                 (self.sums.scratch, value(self.sums.place(at, 0, 0)[0])),
                 (rows.packing.scratch, value(at[self.of.row].start - rows.begin[0])),
                 columns.packing.scratch,
-                value(self.part[1]),
+                value(self.steps),
                 self.of.tile[0],
                 (elements[operands.row_operand], elements[operands.column_operand]),
             )
@@ -181,26 +173,26 @@ class TileNest(Nest):
         found = [rows.start + r for r in range(rows.size)]
         if self._is_whole(self.of.row) or self.operands.rows is not None:
             return found
-        last = self.extents[0][self.of.row] + -1
+        last = self.frame.ends[self.of.row] + -1
         return [found[0], *(self.writer.minimum(row, last) for row in found[1:])]
 
     def _is_whole(self, k: int) -> bool:
         """Whether every tile is known to be inside, along rows or columns."""
-        extent = self.extents[0][k].number
+        extent = self.frame.ends[k].number
         padded = k == self.of.column and not self.operands.in_place
         return extent is not None and not (padded and extent % self.of.tile[1])
 
     def _row_number(self, at: Ranges) -> Index:
         """Return the number of a tile's first row within the current part."""
-        sizes = self.of.sizes(self.of.levels.splits[-1], self.extents[0])
+        sizes = self.of.sizes(self.of.levels.splits[-1], self.frame.ends)
         return row_number(at, self.around, sizes[:-1])
 
     def _run_packing(
         self, at: Ranges, points: list[Point], state: list[SSAValue]
     ) -> list[SSAValue]:
         """Run the innermost loop; in the first tile of a block it may pack the operand."""
-        rows, extent = self.of.tile[0], self.extents[0][self.of.row].number
-        block = self.of.sizes(self.of.levels.splits[-1], self.extents[0])[self.of.row]
+        rows, extent = self.of.tile[0], self.frame.ends[self.of.row].number
+        block = self.of.sizes(self.of.levels.splits[-1], self.frame.ends)[self.of.row]
         whole = extent is None or not 0 < extent % block < rows
         first = self.operands.packs_first(self.operands.columns)
         if not first or (at[self.of.row].size < rows and whole):
@@ -223,9 +215,10 @@ class TileNest(Nest):
             at = self.of.column, begin
             state = without_bias(self.writer, operands.offsets, points, at, state)
         if not operands.in_f32:
-            return self.run(operands.micro, points, state)
+            return Sum(self.frame, operands.micro).run(points, state)
         zero = self.writer.splat(FloatAttr(0.0, f32), points[0].width)
-        return joined(self.writer, state, self.run(operands.micro, points, [zero] * len(state)))
+        parts = Sum(self.frame, operands.micro).run(points, [zero] * len(state))
+        return joined(self.writer, state, parts)
 
     # epilogues
 
@@ -244,11 +237,12 @@ class TileNest(Nest):
         if not self._is_whole(self.of.row):
             pairs.append((rows.start + rows.size, rows.end))
         if not self._is_whole(self.of.column):
-            pairs.append((columns.start + columns.size, self.extents[0][self.of.column]))
+            pairs.append((columns.start + columns.size, self.frame.ends[self.of.column]))
         tests = [] if self.long else [self.writer.compare("sle", *pair) for pair in pairs]
 
         def inside() -> None:
-            self._finish(self._grid(at, [rows.start + r for r in range(rows.size)]), done)
+            points = self._grid(at, [rows.start + r for r in range(rows.size)])
+            write_ops(self.frame, points, {self.of.sum: done})
 
         def edge() -> None:
             self.sums.store(at, done)
@@ -269,7 +263,7 @@ class TileNest(Nest):
         if not self._is_whole(self.of.row):
             last = self.writer.minimum(last, rows.end)
         if not self._is_whole(self.of.column) and not self.operands.in_place:
-            end = self.writer.minimum(end, self.extents[0][self.of.column])
+            end = self.writer.minimum(end, self.frame.ends[self.of.column])
 
         def row(r: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             def column(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -277,7 +271,7 @@ class TileNest(Nest):
                 place = self.sums.place(at, r - rows.start, c - columns.start)
                 lanes = self.of.lanes_in(here)
                 value = self.writer.load(self.sums.scratch, place, lanes, "sum")
-                self._finish(self._grid(here, [r]), [value])
+                write_ops(self.frame, self._grid(here, [r]), {self.of.sum: [value]})
                 return ()
 
             exact = self._is_whole(self.of.column) and columns.size % width == 0
@@ -285,18 +279,6 @@ class TileNest(Nest):
             return self.writer.sweep((columns.start, end), sizes, (), column, "j")
 
         self.writer.loop((rows.start, last), 1, (), row, "i")
-
-    def _finish(self, points: list[Point], totals: Sequence[SSAValue]) -> None:
-        """Write every op at ``points``, with ``totals`` as the results of the contraction."""
-        self.memory.open(points)
-        outer = self.writer.location
-        for op in self.plan.ops:
-            if op is self.of.sum:
-                self.writer.location = op.op.location
-                self.finish(op, points, totals)
-            else:
-                self.write_op(op, points)
-        self.writer.location = outer
 
 
 def falling(width: int) -> list[int]:

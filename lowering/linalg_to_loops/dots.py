@@ -25,13 +25,14 @@ from stepwell.core.dot_instructions import WORD
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
-from stepwell.lowering.linalg_to_loops.nest import Nest
+from stepwell.lowering.linalg_to_loops.builder import vector_type
+from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.packing import Packing, bits_of
 from stepwell.lowering.linalg_to_loops.plan import Buffer
 from stepwell.lowering.linalg_to_loops.register_transpose import transpose_block
 from stepwell.lowering.linalg_to_loops.runs import Run
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of, vector_type
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
 
 BIAS = IntegerAttr(0x80808080 - (1 << 32), i32)
 """128 in each byte of a word: the sign bit of a signed byte, a number for an unsigned one."""
@@ -72,7 +73,7 @@ class DotPacking(Packing):
 
     def __init__(
         self,
-        nest: Nest,
+        frame: Frame,
         op: Structured,
         operand: int,
         column: int,
@@ -82,7 +83,7 @@ class DotPacking(Packing):
         biased: bool = False,
         by_rows: bool = False,
     ) -> None:
-        super().__init__(nest, op, operand, column, sums, columns)
+        super().__init__(frame, op, operand, column, sums, columns)
         self.element, self.widening = i32, []
         self.bits = bits_of(element_of(self.source.buffer))
         self.terms = WORD // self.bits
@@ -117,15 +118,15 @@ class DotPacking(Packing):
         if self.keeps_rows:
             shape, loops = [self.columns, *sums], [loops[-1], *loops[:-1]]
         op = memref.AllocaOp.get(i32, 64, shape)
-        self.scratch = self.nest.writer.result(op, "packed")
-        self.nest.plan.buffers[self.scratch] = Buffer()
+        self.scratch = self.frame.writer.result(op, "packed")
+        self.frame.plan.buffers[self.scratch] = Buffer()
         self.access = Access(self.scratch, tuple(map(AffineDimExpr, loops)))
 
     def write(self, batch: list[Index], j: Index, k: Index, count: Index) -> None:
         """Pack ``count`` iterations of the sum from ``k`` for the columns from ``j``."""
         self.begin(batch, j, k, count)
-        extent = self.nest.extents[0][self.column]
-        inside = self.nest.writer.minimum(Index.of(self.columns), extent - j)
+        extent = self.frame.ends[self.column]
+        inside = self.frame.writer.minimum(Index.of(self.columns), extent - j)
         self._around_all([], lambda: self._write(inside))
 
     def _around_all(self, outer: list[Index], write: Callable[[], None]) -> None:
@@ -140,11 +141,11 @@ class DotPacking(Packing):
             return ()
 
         size = self._outer_sizes()[len(outer)]
-        self.nest.writer.loop((Index(), Index.of(size)), 1, (), body, "k")
+        self.frame.writer.loop((Index(), Index.of(size)), 1, (), body, "k")
 
     def _write(self, inside: Index) -> None:
         """Pack at one iteration of the loops of the sum before the last."""
-        writer = self.nest.writer
+        writer = self.frame.writer
         if self.deep:
             self._along_sum(inside)
         elif self.keeps_rows:
@@ -165,7 +166,7 @@ class DotPacking(Packing):
 
     def biases(self, width: int, element: str) -> list[SSAValue]:
         """Return, for each vector of columns, 128 times the sum of the last packed part."""
-        writer = self.nest.writer
+        writer = self.frame.writer
         starts = range(0, self.columns, width)
         zero, bias = (writer.splat(n, width) for n in (IntegerAttr(0, i32), BIAS))
 
@@ -193,7 +194,7 @@ class DotPacking(Packing):
 
     def _each_word(self, write: Callable[[Index, int], None], first: Index | None = None) -> None:
         """Call ``write`` with each word from ``first`` on and its number of elements."""
-        writer = self.nest.writer
+        writer = self.frame.writer
         whole = writer.divide(self.count, self.terms, arith.DivUIOp)
 
         def word(n: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -212,7 +213,7 @@ class DotPacking(Packing):
 
     def _store_word(self, word: SSAValue, n: Index, column: Index) -> None:
         """Store a word, or a vector of words."""
-        writer = self.nest.writer
+        writer = self.frame.writer
         if self.biased:
             bias = writer.splat(BIAS, _lanes(word))
             word = writer.binary(arith.XOrIOp, word, bias, word.name_hint)
@@ -221,7 +222,7 @@ class DotPacking(Packing):
 
     def _assembled_word(self, column: Index, n: Index, size: int, lanes: int = 0) -> SSAValue:
         """Return word ``n``, assembled from ``size`` elements; or a vector of ``lanes`` words."""
-        writer, type = self.nest.writer, vector_type(i32, lanes) if lanes else i32
+        writer, type = self.frame.writer, vector_type(i32, lanes) if lanes else i32
         axis = self.column if lanes else -1
         word: SSAValue | None = None
         for q in range(size):
@@ -244,11 +245,11 @@ class DotPacking(Packing):
         new = cast.create(
             operands=[element], result_types=[vector_type(to, lanes) if lanes else to]
         )
-        return self.nest.writer.result(new, element.name_hint)
+        return self.frame.writer.result(new, element.name_hint)
 
     def _vector_of_words(self, column: Index, n: Index, lanes: int) -> SSAValue:
         """Return ``lanes`` words from ``n`` on, whose elements are contiguous."""
-        writer = self.nest.writer
+        writer = self.frame.writer
         found = self._element(self._point(column, n * self.terms, self.depth, self.terms * lanes))
         type = vector_type(i32, lanes)
         new = vector.BitcastOp.create(operands=[found], result_types=[type])
@@ -258,7 +259,7 @@ class DotPacking(Packing):
 
     def _across_columns(self, inside: Index) -> None:
         """Pack contiguous columns, in vectors where whole ones fit."""
-        writer = self.nest.writer
+        writer = self.frame.writer
 
         def line(n: Index, size: int) -> None:
             def some(c: Index, lanes: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -277,7 +278,7 @@ class DotPacking(Packing):
 
     def _along_sum(self, inside: Index) -> None:
         """Pack rows, or columns that are contiguous along the sum."""
-        writer, width = self.nest.writer, self.width
+        writer, width = self.frame.writer, self.width
         step = 1 if self.keeps_rows else width
 
         def columns(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -308,7 +309,7 @@ class DotPacking(Packing):
 
     def _vectors(self, write: Callable[[Index], None]) -> Index:
         """Call ``write`` for each vector of whole words; return where the tail of words begins."""
-        writer = self.nest.writer
+        writer = self.frame.writer
         whole = writer.divide(self.count, self.terms, arith.DivUIOp)
         end = writer.last_whole(Index(), whole, self.width)
 
@@ -332,7 +333,7 @@ class DotPacking(Packing):
             )
             return ()
 
-        self.nest.writer.loop((Index(), inside), 1, (), column, "j")
+        self.frame.writer.loop((Index(), inside), 1, (), column, "j")
 
 
 def _lanes(value: SSAValue) -> int:

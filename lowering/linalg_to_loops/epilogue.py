@@ -27,7 +27,7 @@ def vectors_of_row(plan: Plan, points: Sequence[Point], further: Further) -> int
 
     The rows are adjacent and have equal vectors, and only the first op reduces.
     """
-    shared = plan.schedule.shared
+    shared = plan.levels.shared
     first, *rest = plan.ops
     alone = first.reduced and len(first.carried) == 1 and not first.parallel_after(shared)
     simple = all(len(op.reductions) == shared for op in rest)

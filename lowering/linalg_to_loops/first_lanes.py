@@ -16,7 +16,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of, vector_type
+from stepwell.lowering.linalg_to_loops.builder import vector_type
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
 
 
 def load_first(

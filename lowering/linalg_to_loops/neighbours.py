@@ -21,8 +21,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.upstream.effects import touches_nothing
+from stepwell.lowering.linalg_to_loops.builder import vector_type
 from stepwell.lowering.linalg_to_loops.sums import LANEWISE, is_dense, step_of
-from stepwell.lowering.linalg_to_loops.writer import vector_type
 
 INDEX = IndexType()
 

@@ -26,12 +26,13 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from stepwell.analysis.structured import CASTS
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
-from stepwell.lowering.linalg_to_loops.nest import Nest
+from stepwell.lowering.linalg_to_loops.builder import vector_type
+from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.plan import Buffer
 from stepwell.lowering.linalg_to_loops.register_transpose import transpose_block
 from stepwell.lowering.linalg_to_loops.runs import Run, run_of
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
-from stepwell.lowering.linalg_to_loops.writer import Index, element_of, vector_type
+from stepwell.lowering.linalg_to_loops.writer import Index, element_of
 from stepwell.transforms.passes import fail
 
 
@@ -40,14 +41,14 @@ class Packing:
 
     def __init__(
         self,
-        nest: Nest,
+        frame: Frame,
         op: Structured,
         operand: int,
         column: int,
         sums: Sequence[int],
         columns: int,
     ) -> None:
-        self.nest, self.op, self.operand = nest, op, operand
+        self.frame, self.op, self.operand = frame, op, operand
         self.column, self.columns = column, columns
         *self.sums, self.depth = sums
         self.width = op.width
@@ -114,7 +115,7 @@ class Packing:
 
     def allocate(self, depth: int) -> None:
         """Allocate the scratch and set ``access`` to the innermost loop's read of it."""
-        buffers, writer = self.nest.plan.buffers, self.nest.writer
+        buffers, writer = self.frame.plan.buffers, self.frame.writer
         outer = [max(n, 1) for n in self._outer_sizes()]
         sums: list[AffineExpr] = [AffineDimExpr(k) for k in self.sums]
         if self.run is not None:
@@ -141,7 +142,7 @@ class Packing:
     @property
     def in_rows(self) -> bool:
         """Whether all columns of a panel exist and are contiguous, in vectors."""
-        extent = self.nest.extents[0][self.column].number
+        extent = self.frame.ends[self.column].number
         side_by_side = lanes_at(self.source, self.column, self.width) == self.width > 1
         return side_by_side and extent is not None and extent % self.columns == 0
 
@@ -149,7 +150,7 @@ class Packing:
         """Pack the operand of the innermost loop at ``points``; return it keyed by its reads."""
         found: dict[object, SSAValue] = {}
         for point in points:
-            if (key := self.nest.memory.key(self.access, point)) not in found:
+            if (key := self.frame.memory.key(self.access, point)) not in found:
                 column, k, *self.outer = (
                     point.indices[loop] or Index() for loop in (self.column, self.depth, *self.sums)
                 )
@@ -168,15 +169,15 @@ class Packing:
                 self._around([*outer, at])
                 return ()
 
-            self.nest.writer.loop((Index(), Index.of(size)), 1, (), body, "k")
+            self.frame.writer.loop((Index(), Index.of(size)), 1, (), body, "k")
             return
         self.outer = outer
-        extent = self.nest.extents[0][self.column]
+        extent = self.frame.ends[self.column]
         if self.even and extent.number is not None and extent.number % self.columns == 0:
             self._whole()
             return
-        inside = self.nest.writer.compare("sle", self.j + self.columns, extent)
-        self.nest.writer.branch(inside, self._whole, lambda: self._edge(extent - self.j))
+        inside = self.frame.writer.compare("sle", self.j + self.columns, extent)
+        self.frame.writer.branch(inside, self._whole, lambda: self._edge(extent - self.j))
 
     def _whole(self) -> None:
         along = lanes_at(self.source, self.column, self.width)
@@ -203,13 +204,13 @@ class Packing:
         """Store one element, or a vector, where the innermost loop reads it."""
         outer = self.outer
         if self.run is not None:
-            outer = [self.nest.writer.divide(k, self.run.size, arith.RemUIOp)]
-            k = self.nest.writer.divide(k, self.run.size, arith.DivUIOp)
-        self.nest.writer.store(value, self.scratch, [*outer, k, column])
+            outer = [self.frame.writer.divide(k, self.run.size, arith.RemUIOp)]
+            k = self.frame.writer.divide(k, self.run.size, arith.DivUIOp)
+        self.frame.writer.store(value, self.scratch, [*outer, k, column])
 
     def _element(self, point: Point) -> SSAValue:
         """Read one element, or a vector, and widen it."""
-        value = self.nest.memory.read(self.source, point, {})
+        value = self.frame.memory.read(self.source, point, {})
         for op in self.widening:
             kind = op.results[0].type
             new = type(op).create(
@@ -218,12 +219,12 @@ class Packing:
                 properties=dict(op.properties),
                 attributes=dict(op.attributes),
             )
-            value = self.nest.writer.result(new, value.name_hint)
+            value = self.frame.writer.result(new, value.name_hint)
         return value
 
     def _rows(self) -> None:
         """Copy row by row: the columns are contiguous."""
-        writer = self.nest.writer
+        writer = self.frame.writer
 
         def row(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             starts = [Index.of(c) for c in range(0, self.columns, self.width)]
@@ -237,7 +238,7 @@ class Packing:
 
     def _transposed(self, end: Index) -> None:
         """Transpose columns that are contiguous along the sum through registers."""
-        writer, width = self.nest.writer, self.width
+        writer, width = self.frame.writer, self.width
 
         def column(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             def block(k: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -257,7 +258,7 @@ class Packing:
 
     def _edge(self, inside: Index) -> None:
         """Copy ``inside`` columns one by one; pad the rest with zeros."""
-        writer = self.nest.writer
+        writer = self.frame.writer
         if self.width > 1 and lanes_at(self.source, self.depth, self.width) == self.width:
             self._transposed_edge(inside)
             return
@@ -285,7 +286,7 @@ class Packing:
 
     def _transposed_edge(self, inside: Index) -> None:
         """Transpose ``inside`` columns through registers where whole blocks fit; pad with zeros."""
-        writer = self.nest.writer
+        writer = self.frame.writer
         empty = writer.splat(self.zero, self.width)
 
         def row(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:

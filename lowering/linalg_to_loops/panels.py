@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from xdsl.ir import Block, SSAValue
 
 from stepwell.analysis.structured import in_panels
-from stepwell.lowering.linalg_to_loops.nest import Nest
+from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.packing import Packing
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Structured
-from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
+from stepwell.lowering.linalg_to_loops.threads import Opened, in_threads
+from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
 from stepwell.transforms.passes import fail
 
 
@@ -38,44 +39,38 @@ def _column(copy: Structured) -> int | None:
     return next((k for k in loops if in_panels(target.exprs, k) is not None), None)
 
 
-class Panels(Nest):
-    """Writes the loops of such a kernel."""
+def write_panels(frame: Frame) -> None:
+    """Write the loops of such a kernel."""
+    (copy,) = frame.plan.ops
+    column = _column(copy)
+    assert column is not None
+    found = in_panels(copy.outputs[0].exprs, column)
+    assert found is not None
+    _, columns = found
+    _check(frame.plan, copy, column, columns)
+    packing = _Copying(frame, copy, column, columns)
+    blocks = [columns if k == column else 1 for k in range(column + 1)]
 
-    def __init__(self, writer: Writer, plan: Plan) -> None:
-        super().__init__(writer, plan)
-        (self.copy,) = plan.ops
-        column = _column(self.copy)
-        assert column is not None
-        self.column = column
-        found = in_panels(self.copy.outputs[0].exprs, column)
-        assert found is not None
-        _, self.columns = found
-        _check(plan, self.copy, column, self.columns)
-        self.packing = _Copying(self, self.copy, column, self.columns)
-
-    def _block(self, k: int) -> int:
-        return self.columns if k == self.column else 1
-
-    def _shared(
-        self, k: int, ranges: dict[int, tuple[Index, Index]], at: list[tuple[Index, int]]
-    ) -> None:
-        if k > self.column:
-            self.packing.copy([start for start, _ in at])
+    def walk(opened: Opened, at: list[Index]) -> None:
+        if (k := len(at)) > column:
+            packing.copy(at)
             return
 
         def body(start: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            self._shared(k + 1, ranges, [*at, (start, 1)])
+            walk(opened, [*at, start])
             return ()
 
-        bounds = ranges.get(k, (Index(), self.extents[0][k]))
-        self.writer.loop(bounds, self._block(k), (), body, NAMES[k % len(NAMES)])
+        bounds = opened.get(k, (Index(), frame.ends[k]))
+        frame.writer.loop(bounds, blocks[k], (), body, NAMES[k % len(NAMES)])
+
+    in_threads(frame, blocks[: frame.plan.levels.parallel], lambda opened: walk(opened, []))
 
 
 class _Copying(Packing):
     """Packs into panels that outlive the kernel."""
 
-    def __init__(self, nest: Panels, op: Structured, column: int, columns: int) -> None:
-        super().__init__(nest, op, 0, column, range(column + 1, len(op.reductions)), columns)
+    def __init__(self, frame: Frame, op: Structured, column: int, columns: int) -> None:
+        super().__init__(frame, op, 0, column, range(column + 1, len(op.reductions)), columns)
         self.target = op.outputs[0]
         self.scratch = self.target.buffer
 
@@ -84,17 +79,17 @@ class _Copying(Packing):
 
     def copy(self, at: list[Index]) -> None:
         """Copy the panel whose first column is the last of the indices ``at``."""
-        self.write(at[:-1], at[-1], Index(), self.nest.extents[0][self.depth])
+        self.write(at[:-1], at[-1], Index(), self.frame.ends[self.depth])
 
     def _store(self, value: SSAValue, k: Index, column: Index) -> None:
-        writer = self.nest.writer
+        writer = self.frame.writer
         here = self._point(Index(), k).indices
         indices = [writer.affine(e, here) for e in self.target.exprs[:-1]]
         writer.store(value, self.scratch, [*indices, column])
 
 
 def _check(plan: Plan, copy: Structured, column: int, columns: int) -> None:
-    shared = plan.schedule.shared
+    shared = plan.levels.shared
     if column != shared - 1 or len(copy.reductions) <= shared or any(copy.reductions):
         fail(
             copy.op,

@@ -47,9 +47,10 @@ class Buffer:
 
 
 @dataclass
-class Schedule(Nesting):
-    """How the loops of a kernel nest, and how its memory is written."""
+class Schedule:
+    """How the loops of a kernel nest, and what is known of their extents."""
 
+    levels: Nesting = field(default_factory=Nesting)
     lengths: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
     """The least and the greatest extent of shared loops whose extent is known at launch only."""
     sums: dict[Operation, InSteps] = field(default_factory=dict[Operation, InSteps])
@@ -67,6 +68,21 @@ class Plan:
     """Virtual padding: the image that replaces each padded buffer, which is never allocated."""
 
     @property
+    def levels(self) -> Nesting:
+        """The levels of the kernel."""
+        return self.schedule.levels
+
+    @property
+    def sums(self) -> dict[Operation, InSteps]:
+        """The levels of each op whose sum is taken in steps."""
+        return self.schedule.sums
+
+    @property
+    def lengths(self) -> dict[int, tuple[int, int]]:
+        """The least and the greatest extent of some loops."""
+        return self.schedule.lengths
+
+    @property
     def first(self) -> Structured:
         """The op that defines the shared loops."""
         return self.ops[0]
@@ -75,7 +91,7 @@ class Plan:
     def axis(self) -> int:
         """The vectorised shared loop, or -1."""
         axis = self.first.axis
-        return axis if axis < self.schedule.shared else -1
+        return axis if axis < self.levels.shared else -1
 
 
 def read_schedule(function: kernel.FuncOp) -> Schedule:
@@ -87,8 +103,7 @@ def read_schedule(function: kernel.FuncOp) -> Schedule:
             nesting = check_levels(function, levels)
         except VerifyException as error:
             fail(function, str(error), "`stepwell explain` shows the levels of any kernel")
-    schedule = Schedule(**vars(nesting))
-    schedule.sums = sums_in_steps(function)
+    schedule = Schedule(nesting, sums=sums_in_steps(function))
     if isinstance(version := function.attributes.get(RANGE), kernel.VersionAttr):
         schedule.lengths[version.loop.data] = version.low.data, version.high.data
     return schedule
@@ -104,7 +119,9 @@ def make_plan(ops: Sequence[Structured], schedule: Schedule, foreign: set[SSAVal
     for op in plan.ops:
         _check_shared(plan, op)
     used_inside = {v for op in plan.ops for v in _used_by_body(op)}
-    if padding and (not padding.keys().isdisjoint(used_inside | foreign) or schedule.whole_reads):
+    if padding and (
+        not padding.keys().isdisjoint(used_inside | foreign) or schedule.levels.whole_reads
+    ):
         fail(ops[0].op, "what kernel.border marks is read by single elements or vectors alone")
     _class_buffers(plan, foreign | used_inside)
     return plan
@@ -120,7 +137,7 @@ def _class_buffers(plan: Plan, whole: set[SSAValue]) -> None:
             plan.buffers.setdefault(access.buffer, Buffer()).last_writer = i
     for value, found in accesses.items():
         buffer = plan.buffers.setdefault(value, Buffer())
-        _class_buffer(buffer, value, found, plan.schedule.shared, value in whole)
+        _class_buffer(buffer, value, found, plan.levels.shared, value in whole)
     for access in (op.outputs[output] for op in plan.ops for output in op.nontemporal):
         plan.buffers[access.buffer].nontemporal = True
 
@@ -189,6 +206,6 @@ def _fold_into_next(fill: Structured, later: Sequence[Structured]) -> bool:
 
 
 def _check_shared(plan: Plan, op: Structured) -> None:
-    shared = plan.schedule.shared
+    shared = plan.levels.shared
     if len(op.reductions) < shared:
         fail(op.op, f"the kernel shares {shared} loops, but this op has {len(op.reductions)}")

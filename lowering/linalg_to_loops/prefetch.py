@@ -20,8 +20,9 @@ from xdsl.ir import SSAValue
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
-from stepwell.lowering.linalg_to_loops.nest import Nest
+from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.packing import Packing, bytes_of
+from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
 
@@ -42,8 +43,8 @@ class PackPrefetch:
 
         The next part is the one after it; after the last part, the first part of the next panel.
         """
-        writer = self.packing.nest.writer
-        zero, end = Index(), self.packing.nest.extents[0][self.packing.column]
+        writer = self.packing.frame.writer
+        zero, end = Index(), self.packing.frame.ends[self.packing.column]
         j_next, k_next = j + self.packing.columns, k + self.deep
         self.batch, self.turn = batch, turn
         turned = select(writer, j_next, end, j_next, zero)
@@ -52,7 +53,7 @@ class PackPrefetch:
 
     def step(self, point: Point) -> None:
         """Prefetch one line in the step of the innermost loop at ``point``."""
-        packing, writer = self.packing, self.packing.nest.writer
+        packing, writer = self.packing, self.packing.frame.writer
         indices = [index or Index() for index in point.indices]
         outer, k = [indices[loop] for loop in packing.sums], indices[packing.depth]
         start, column = self.k, Index()
@@ -72,41 +73,45 @@ class PackPrefetch:
         writer.insert(kernel.PrefetchOp(packing.source.buffer, at))
 
 
-class PrefetchNest(Nest):
-    """Writes the loops of a plan that prefetches the later reads of its tiles."""
+def prefetch_tiles(frame: Frame) -> None:
+    """Prefetch what the tiles of a plan read as many steps later as their level states."""
+    plan = frame.plan
 
-    def cached_loads(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
-        """Prefetch what the innermost loop reads as many steps later as its level states."""
-        if op.reduced and self.plan.axis >= 0 and points[0].width > 1:
+    def loads(op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
+        if op.reduced and plan.axis >= 0 and points[0].width > 1:
             for k, access in enumerate(op.inputs):
-                used = op.body is not None and op.body.args[k].first_use is not None
-                if used and self._lies_in_rows(op, access):
-                    self._prefetch(op, access, points)
-        return super().cached_loads(op, points)
+                if op.body is not None and op.uses(k) and _lies_in_rows(plan, op, access):
+                    _prefetch(frame, op, access, points)
+        return {}
 
-    def _lies_in_rows(self, op: Structured, access: Access) -> bool:
-        """Whether an operand is read in vectors along the columns, one row per step of a sum."""
-        column, depth = self.plan.axis, op.reduced[-1]
-        buffer = self.plan.buffers[access.buffer]
-        if access.buffer in self.plan.padding or buffer.alloc is not None or not access.exprs:
-            return False
-        steps, along = dims_of(access.exprs[:-1]), dims_of(access.exprs[-1:])
-        apart = depth in steps and depth not in along and column - 1 not in steps | along
-        return apart and lanes_at(access, column, op.width) == op.width
+    frame.loads = loads
 
-    def _prefetch(self, op: Structured, access: Access, points: Sequence[Point]) -> None:
-        writer, column, depth = self.writer, self.plan.axis, op.reduced[-1]
-        indices = [index or Index() for index in points[0].indices]
-        j, k = indices[column], indices[depth] + self.plan.schedule.prefetch
-        extent = self.extents[self.plan.ops.index(op)][depth]
-        width = self.plan.schedule.tile[1] * op.width
-        j, k = select(writer, k, extent, j, j + width), select(writer, k, extent, k, k - extent)
-        offsets = [(p.indices[column] or Index()) - indices[column] for p in points]
-        count = max(offset.number or 0 for offset in offsets) + op.width
-        indices[column], indices[depth] = j, k
-        prefetch_lines(writer, access, indices, column, count)
-        indices[column] = j + (count - 1)  # a row may begin in the middle of a line
-        prefetch_lines(writer, access, indices, column, 1)
+
+def _lies_in_rows(plan: Plan, op: Structured, access: Access) -> bool:
+    """Whether an operand is read in vectors along the columns, one row per step of a sum."""
+    column, depth = plan.axis, op.reduced[-1]
+    buffer = plan.buffers[access.buffer]
+    if access.buffer in plan.padding or buffer.alloc is not None or not access.exprs:
+        return False
+    steps, along = dims_of(access.exprs[:-1]), dims_of(access.exprs[-1:])
+    apart = depth in steps and depth not in along and column - 1 not in steps | along
+    return apart and lanes_at(access, column, op.width) == op.width
+
+
+def _prefetch(frame: Frame, op: Structured, access: Access, points: Sequence[Point]) -> None:
+    writer, levels = frame.writer, frame.plan.levels
+    column, depth = frame.plan.axis, op.reduced[-1]
+    indices = [index or Index() for index in points[0].indices]
+    j, k = indices[column], indices[depth] + levels.prefetch
+    extent = frame.extents[op][depth]
+    width = levels.step(column)
+    j, k = select(writer, k, extent, j, j + width), select(writer, k, extent, k, k - extent)
+    offsets = [(p.indices[column] or Index()) - indices[column] for p in points]
+    count = max(offset.number or 0 for offset in offsets) + op.width
+    indices[column], indices[depth] = j, k
+    prefetch_lines(writer, access, indices, column, count)
+    indices[column] = j + (count - 1)  # a row may begin in the middle of a line
+    prefetch_lines(writer, access, indices, column, 1)
 
 
 def prefetch_next_part(

@@ -64,6 +64,10 @@ class Structured:
         """Return the parallel iterators that are not among the first ``shared``."""
         return [k for k, r in enumerate(self.reductions) if k >= shared and not r]
 
+    def uses(self, number: int) -> bool:
+        """Whether the body uses an input."""
+        return self.body is None or self.body.args[number].first_use is not None
+
     @property
     def reduced(self) -> list[int]:
         """The reduction iterators."""

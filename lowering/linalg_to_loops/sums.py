@@ -23,7 +23,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.upstream.effects import touches_nothing
-from stepwell.lowering.linalg_to_loops.writer import vector_type
+from stepwell.lowering.linalg_to_loops.builder import vector_type
 
 INDEX = IndexType()
 

@@ -1,32 +1,13 @@
-"""Write loop code: linear index arithmetic, constants, loops, loads and stores.
-
-A value that can be shared (an index, a broadcast) is kept in the scope of its block and reused in
-that block and the loops inside.
-"""
+"""Write loop code: linear index arithmetic, loops, branches, loads and stores."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
-from typing import Any, TypeVar
 
 from xdsl.dialects import arith, memref, scf, vector
-from xdsl.dialects.builtin import (
-    BoolAttr,
-    DenseArrayBase,
-    DenseIntOrFPElementsAttr,
-    FloatAttr,
-    IndexType,
-    IntegerAttr,
-    LocationAttr,
-    MemRefType,
-    UnknownLoc,
-    VectorType,
-    i64,
-)
-from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
-from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, MemRefType, VectorType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -36,31 +17,11 @@ from xdsl.ir.affine import (
 )
 
 from stepwell.dialects import kernel
-from stepwell.dialects.types import UNKNOWN
+from stepwell.lowering.linalg_to_loops.builder import INDEX, Builder, vector_type
 
-
-@cache
-def vector_type(element: Attribute, width: int) -> VectorType[Any]:
-    """Return the type of ``width`` lanes; building one costs ten times as much as an op."""
-    return VectorType(element, [width])
-
-
-@lru_cache(maxsize=1024)
-def _in_lanes(value: IntegerAttr | FloatAttr, width: int) -> Attribute:
-    """Return a number in every lane."""
-    number: Any = value.value.data
-    return DenseIntOrFPElementsAttr.from_list(vector_type(value.type, width), [number] * width)
-
-
-@cache
-def _index_attribute(number: int) -> IntegerAttr:
-    return IntegerAttr(number, INDEX)
-
-
-OpT = TypeVar("OpT", bound=Operation)
-INDEX = IndexType()
 NAMES = ("i", "j", "k", "l", "m", "n")
 """Names of loop indices, by depth."""
+_TRUE = BoolAttr.from_bool(True)
 
 
 @dataclass(frozen=True)
@@ -103,76 +64,17 @@ class Index:
         return frozenset(self.terms), self.offset
 
 
-@dataclass
-class Writer:
-    """Appends ops to a block; everything written is at ``location``."""
+ZERO = Index()
 
-    block: Block
-    entry: Block
-    location: LocationAttr = UNKNOWN
-    _scopes: list[dict[object, SSAValue]] = field(
-        default_factory=lambda: list[dict[object, SSAValue]]([{}])
-    )
-    _constants: dict[Attribute, SSAValue] = field(default_factory=dict[Attribute, SSAValue])
-    _last_constant: Operation | None = None
+
+@dataclass
+class Writer(Builder):
+    """Writes loops over indices that are linear in those of loops around them."""
+
     _ranges: dict[SSAValue, tuple[int, int]] = field(
         default_factory=dict[SSAValue, tuple[int, int]]
     )
     """The bounds of the indices of open loops, both inclusive."""
-
-    def insert(self, op: OpT) -> OpT:
-        """Append ``op`` and set its location."""
-        if isinstance(op.location, UnknownLoc):
-            op.location = self.location
-        self.block.add_op(op)
-        return op
-
-    def result(self, op: Operation, hint: str | None = None) -> OpResult:
-        """Append ``op``; return its only result."""
-        self.insert(op)
-        if hint is not None:
-            op.results[0].name_hint = hint
-        return op.results[0]
-
-    def shared(self, key: object, make: Callable[[], SSAValue]) -> SSAValue:
-        """Return the value already written under ``key``, or write it."""
-        for scope in reversed(self._scopes):
-            if (found := scope.get(key)) is not None:
-                return found
-        value = self._scopes[-1][key] = make()
-        return value
-
-    # constants, all at the top of the kernel
-
-    def constant(self, value: Attribute, type: Attribute, hint: str | None = None) -> SSAValue:
-        """Return a constant; equal ones are one."""
-        if (found := self._constants.get(value)) is not None:
-            return found
-        op = arith.ConstantOp.create(result_types=[type], properties={"value": value})
-        op.location = self.location
-        if self._last_constant is not None:
-            self.entry.insert_op_after(op, self._last_constant)
-        elif (first := self.entry.first_op) is not None:
-            self.entry.insert_op_before(op, first)
-        else:
-            self.entry.add_op(op)
-        self._last_constant = op
-        op.results[0].name_hint = hint
-        self._constants[value] = op.results[0]
-        return op.results[0]
-
-    def index(self, number: int) -> SSAValue:
-        """Return an index constant."""
-        hint = f"c{number}" if number >= 0 else f"m{-number}"
-        return self.constant(_index_attribute(number), INDEX, hint)
-
-    def splat(self, value: IntegerAttr | FloatAttr, width: int) -> SSAValue:
-        """Return a scalar constant, or a vector of ``width`` lanes of it."""
-        if width == 0:
-            return self.constant(value, value.type)
-        return self.constant(_in_lanes(value, width), vector_type(value.type, width))
-
-    # index arithmetic
 
     def value(self, index: Index) -> SSAValue:
         """Return the value of a linear expression."""
@@ -193,27 +95,9 @@ class Writer:
         op = arith.SubiOp if factor < 0 else arith.AddiOp
         return self.binary(op, self.value(Index(tuple(rest))), last)
 
-    def binary(
-        self, op: type[Operation], lhs: SSAValue, rhs: SSAValue, hint: str | None = None
-    ) -> SSAValue:
-        """Write one op of two operands of one type."""
-        overflow = op in (arith.AddiOp, arith.MuliOp, arith.SubiOp)
-        properties: dict[str, Attribute] = {"overflowFlags": _NO_FLAGS} if overflow else {}
-        new = op.create(operands=[lhs, rhs], result_types=[lhs.type], properties=properties)
-        return self.result(new, hint)
-
-    def across(self, kind: str, lanes: SSAValue, hint: str | None = None) -> SSAValue:
-        """Combine the lanes of a vector; ``kind`` is a name in vector.reduction."""
-        assert isinstance(lanes.type, VectorType)
-        new = vector.ReductionOp.create(
-            operands=[lanes],
-            result_types=[lanes.type.element_type],
-            properties={
-                "kind": CombiningKindAttr(CombiningKindFlag(kind)),
-                "fastmath": arith.FastMathFlagsAttr("none"),
-            },
-        )
-        return self.result(new, hint)
+    def number_or_value(self, index: Index) -> int | SSAValue:
+        """Return a known number as such, any other index as its value."""
+        return index.number or self.value(index)
 
     def divide(self, index: Index, by: int | SSAValue, op: type[Operation]) -> Index:
         """Return ``index`` divided by a positive number, or the remainder, depending on ``op``."""
@@ -295,8 +179,6 @@ class Writer:
         quotient = self.divide(lhs, by, arith.FloorDivSIOp)
         return quotient if kind is AffineBinaryOpKind.FloorDiv else lhs - quotient * by
 
-    # control
-
     def loop(
         self,
         bounds: tuple[Index, Index],
@@ -329,28 +211,6 @@ class Writer:
             self._ranges[block.args[0]] = lower.number, last
         self.fill(block, lambda: body(Index.of(block.args[0]), block.args[1:]), scf.YieldOp)
         return op.results
-
-    def inside(self, block: Block, write: Callable[[], Sequence[SSAValue]]) -> Sequence[SSAValue]:
-        """Run ``write`` with ``block`` open, in a scope of its own."""
-        outer, self.block = self.block, block
-        self._scopes.append({})
-        values = write()
-        self.block = outer
-        self._scopes.pop()
-        return values
-
-    def fill(
-        self,
-        block: Block,
-        write: Callable[[], Sequence[SSAValue]],
-        end: Callable[..., Operation],
-    ) -> Sequence[SSAValue]:
-        """Run ``write`` with ``block`` open; ``end`` makes the terminator from its values."""
-        values = self.inside(block, write)
-        last = end(*values)
-        last.location = self.location
-        block.add_op(last)
-        return values
 
     def compare(self, how: str, a: Index, b: Index) -> SSAValue:
         """Return the comparison of two indices by a predicate: `sle`, `sge`, ..."""
@@ -420,18 +280,6 @@ class Writer:
             return upper
         return lower + self.divide(upper - lower, size, arith.DivUIOp) * size
 
-    # memory
-
-    def shuffle(
-        self, a: SSAValue, b: SSAValue, lanes: Sequence[int], hint: str | None = None
-    ) -> SSAValue:
-        """Return the lanes of two concatenated vectors that ``lanes`` selects."""
-        mask = DenseArrayBase.from_list(i64, lanes)
-        op = vector.ShuffleOp.create(
-            operands=[a, b], result_types=[a.type], properties={"mask": mask}
-        )
-        return self.result(op, hint)
-
     def load(
         self, buffer: SSAValue, indices: Sequence[Index], width: int = 0, hint: str | None = None
     ) -> SSAValue:
@@ -460,41 +308,8 @@ class Writer:
         at = [self.value(i) for i in indices]
         self.insert(kind.create(operands=[value, buffer, *at], properties=properties))
 
-    def broadcast(self, value: SSAValue, width: int) -> SSAValue:
-        """Return ``value`` in every one of ``width`` lanes."""
-        if isinstance(value.type, VectorType) or not width:
-            return value
-        if isinstance(owner := value.owner, arith.ConstantOp) and isinstance(
-            owner.value, IntegerAttr | FloatAttr
-        ):
-            return self.splat(owner.value, width)
-        type = vector_type(value.type, width)
-        return self.shared(
-            ("broadcast", value, width),
-            lambda: self.result(
-                vector.BroadcastOp.create(operands=[value], result_types=[type]), value.name_hint
-            ),
-        )
-
-    def lane(self, value: SSAValue, lane: int) -> SSAValue:
-        """Return one lane of a vector."""
-        assert isinstance(value.type, VectorType)
-        return self.result(vector.ExtractOp(value, [lane], value.type.element_type))
-
-    def assemble(self, lanes: Sequence[SSAValue]) -> SSAValue:
-        """Return a vector of the given lanes."""
-        type = vector_type(lanes[0].type, len(lanes))
-        whole: SSAValue = self.result(vector.BroadcastOp(lanes[0], type))
-        for k, lane in enumerate(lanes[1:], 1):
-            whole = self.result(vector.InsertOp(lane, whole, [k]))
-        return whole
-
 
 def element_of(buffer: SSAValue) -> Attribute:
     """Return the element type of a memref."""
     assert isinstance(buffer.type, MemRefType)
     return buffer.type.element_type
-
-
-_TRUE = BoolAttr.from_bool(True)
-_NO_FLAGS = arith.IntegerOverflowAttr("none")

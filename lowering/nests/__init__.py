@@ -22,6 +22,7 @@ from __future__ import annotations
 from xdsl.dialects import memref
 from xdsl.ir import Operation
 
+from stepwell.analysis.levels import Nesting
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.levels import ScheduleAttr
@@ -61,7 +62,7 @@ def lower(function: kernel.FuncOp) -> None:
         else:
             entry.add_op(op)
     shared = choices.number(function, "kernel.shared")
-    plan = make_plan(run, Choices(shared), set())
+    plan = make_plan(run, Choices(Nesting(shared)), set())
     check(function, plan.ops, attribute.data)
     writer = Writer(entry, entry)
     nest = Nest(writer, plan, attribute.data)

@@ -14,9 +14,10 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.dialects.kernel.levels import GROUP, LANE, Levels, Schedule
+from stepwell.lowering.linalg_to_loops.builder import INDEX
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Structured
-from stepwell.lowering.linalg_to_loops.writer import INDEX, Index, Writer
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 from stepwell.lowering.nests.places import Places
 from stepwell.lowering.nests.scope import Scope
 from stepwell.lowering.nests.steps import Step, lanes_of, steps_of
@@ -34,7 +35,7 @@ class Frame(ABC):
 
     def __init__(self, writer: Writer, plan: Plan, schedule: Schedule) -> None:
         self.writer, self.plan, self.schedule = writer, plan, schedule
-        self.shared = plan.schedule.shared
+        self.shared = plan.levels.shared
         self.places = Places(writer)
         self.local: dict[object, SSAValue] = {}
         """Local memory of staged operands."""

@@ -1,0 +1,255 @@
+"""Sums that are split into equal parts, so that several threads can work on few results.
+
+Partial results are combined in order, then the ops after the sum read the totals. The number of
+parts is in the schedule, so no result depends on the number of threads.
+
+A full reduction has one result for each part. Of a sum over rows, each part reads its rows in
+order, a few at a time along all columns, and accumulates in scratch; with `prefetch` each step
+prefetches the same columns of the next few rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from xdsl.dialects import arith, memref
+from xdsl.ir import SSAValue
+
+from stepwell.analysis.levels.writing import ASSUMED_LOOP_EXTENT, ASSUMED_ROWS
+from stepwell.lowering.linalg_to_loops.accesses import lanes_at
+from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.combining import combine, combiner_of
+from stepwell.lowering.linalg_to_loops.frame import Bounds, Frame
+from stepwell.lowering.linalg_to_loops.nest import own_points, write_op, write_ops
+from stepwell.lowering.linalg_to_loops.points import finish, start
+from stepwell.lowering.linalg_to_loops.prefetch import prefetch_lines
+from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
+from stepwell.lowering.linalg_to_loops.sum_loops import Sum
+from stepwell.lowering.linalg_to_loops.within import part
+from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
+
+ELEMENTS_PER_PART = 1 << 14
+"""Elements that make a part of their own worthwhile."""
+Sweep = Callable[[Index, int, int], None]
+
+
+def write_parts(frame: Frame) -> None:
+    """Write every op of a kernel whose sums are split into parts; others run once, after them."""
+    if frame.plan.levels.shared:
+        op = next((op for op in frame.plan.ops if op.reduced), frame.plan.first)
+        SumOfRows(frame, op).write()
+        return
+    frame.memory.open([Point(())])
+    for op in frame.plan.ops:
+        frame.writer.location = op.op.location
+        if op.reduced:
+            _write_total(frame, op)
+        else:
+            write_op(frame, op, [Point(())])
+    frame.locate()
+
+
+class Parts:
+    """The parts of one sum and their results, in scratch.
+
+    starts : the values that the sum begins with
+    columns : results of one part; 0 for a single one
+    """
+
+    def __init__(
+        self, frame: Frame, op: Structured, starts: Sequence[SSAValue], columns: int
+    ) -> None:
+        self.frame, self.op, self.writer, self.starts = frame, op, frame.writer, starts
+        self.most = frame.plan.levels.split
+        self.combiners = [combiner_of(op, k) for k in op.carried]
+        shape = [self.most, columns] if columns else [self.most]
+        self.partials = [
+            self.writer.result(memref.AllocaOp.get(start.type, 64, shape), "partial")
+            for start in starts
+        ]
+        self.count = self._count(max(columns, 1))
+
+    def _count(self, columns: int) -> Index:
+        """Return the number of parts: fewer where the launch finds that there is little work."""
+        extents = [self.frame.extents[self.op][k] for k in self.op.reduced]
+        if all(extent.number is not None for extent in extents):
+            return Index.of(self.most)
+        total = reduce(self.writer.product, extents, Index.of(columns))
+        few = self.writer.divide(total, ELEMENTS_PER_PART, arith.DivUIOp) + 1
+        return self.writer.minimum(few, Index.of(self.most))
+
+    def write(self, cut: int, unit: int, inside: Callable[[Index], None]) -> None:
+        """Write the parts in parallel: each takes a range of loop ``cut``, in whole ``unit``s."""
+        writer, extent = self.writer, self.frame.extents[self.op][cut]
+        per = writer.number_or_value(self.count * unit)
+        blocks = writer.divide(extent + self.count * unit + -1, per, arith.DivUIOp)
+        length = blocks * unit
+
+        def body(p: Index) -> None:
+            lower = writer.minimum(writer.product(p, length), extent)
+            here = lower, writer.minimum(lower + length, extent)
+            self.frame.ranges[self.op, cut] = part(writer, self.op, cut, here)
+            inside(p)
+            del self.frame.ranges[self.op, cut]
+
+        writer.parallel(self.count, Index.of(1), body)
+
+    def neutral(self, lanes: int) -> list[SSAValue]:
+        """Return the values that a part begins with."""
+        pairs = zip(self.combiners, self.starts, strict=True)
+        return [self.writer.splat(c.identity(start.type), lanes) for c, start in pairs]
+
+    def combined(
+        self, starts: Sequence[SSAValue], place: Sequence[Index] = (), lanes: int = 0
+    ) -> Sequence[SSAValue]:
+        """Combine the results of the parts at one place, beginning with ``starts``, in order."""
+
+        def add(r: Index, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            return [
+                combine(self.writer, c, total, self.writer.load(partial, [r, *place], lanes))
+                for c, total, partial in zip(self.combiners, totals, self.partials, strict=True)
+            ]
+
+        names = [self.op.name(k) for k in self.op.carried]
+        return self.writer.loop((Index(), self.count), 1, starts, add, "r", names)
+
+
+def _write_total(frame: Frame, op: Structured) -> None:
+    """Write one full reduction: the parts in parallel, then their results in order."""
+    point = Point((None,) * len(op.reductions))
+    starts = [start(frame, op, k, point) for k in op.carried]
+    parts = Parts(frame, op, starts, 0)
+    units = [op.width * op.interleave if op.axis == k else 1 for k in range(len(op.reductions))]
+    numbers = [extent.number for extent in frame.extents[op]]
+    sizes = [ASSUMED_LOOP_EXTENT if number is None else number for number in numbers]
+    counts = [size // unit for size, unit in zip(sizes, units, strict=True)]
+    cut = counts.index(max(counts))
+
+    def inside(p: Index) -> None:
+        values = Sum(frame, op).run([point], parts.neutral(0))
+        for value, partial in zip(values, parts.partials, strict=True):
+            frame.writer.store(value, partial, [p])
+
+    parts.write(cut, units[cut], inside)
+    finish(frame, op, [point], parts.combined(starts))
+
+
+class SumOfRows:
+    """Writes the loops of a plan whose sum over rows is split into parts."""
+
+    def __init__(self, frame: Frame, op: Structured) -> None:
+        self.frame, self.op, self.writer = frame, op, frame.writer
+        self.rows = frame.plan.levels.split_rows
+        """Rows that one step reads side by side."""
+        columns = frame.ends[0].number
+        assert columns is not None
+        self.columns = columns
+        frame.memory.open([Point((None,))])
+        starts = [start(frame, op, k, self._point(Index())) for k in op.carried]
+        self.parts = Parts(frame, op, starts, max(columns, 1))
+        extents = frame.extents[op]
+        self.cut = max(op.reduced, key=lambda k: extents[k].number or ASSUMED_ROWS)
+        if frame.plan.levels.prefetch:
+            frame.loads = self._prefetch
+
+    def write(self) -> None:
+        """Write the parallel parts, then the loop that combines them and the ops after the sum."""
+
+        def inside(p: Index) -> None:
+            self._tiles(lambda c, size, lanes: self._begin(p, c, size, lanes))
+            self._walk(p, self.op.reduced)
+
+        self.parts.write(self.cut, self.rows, inside)
+        self._tiles(self._combined)
+
+    def _point(self, column: Index, lanes: int = 0) -> Point:
+        (point,) = own_points(self.frame, self.op, [Point((column,), 0 if lanes else -1, lanes)])
+        return point
+
+    def _prefetch(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
+        """Prefetch the same columns of the next rows, at the end of a part those of the next."""
+        indices = [index or Index() for index in points[0].indices]
+        if op is self.op and points[0].width > 1:
+            indices[self.cut] = indices[self.cut] + self.rows
+            last = points[-1].indices[0] or Index()
+            count = ((last - indices[0]).number or 0) + points[0].width
+            for access in op.inputs:
+                if self._lies_in_rows(access):
+                    prefetch_lines(self.writer, access, indices, 0, count)
+        return {}
+
+    def _lies_in_rows(self, access: Access) -> bool:
+        """Whether the split loop walks down rows and the vectors are contiguous along them."""
+        across, along = dims_of(access.exprs[:-1]), dims_of(access.exprs[-1:])
+        apart = self.cut in across and self.cut == self.op.reduced[-1] and along == {0}
+        return apart and lanes_at(access, 0, self.op.width) == self.op.width
+
+    def _steps(self) -> list[int]:
+        """Return the widths of column tiles: several vectors, one, shorter ones, one column."""
+        width = self.op.width
+        halves = [width >> n for n in range(width.bit_length())]
+        return list(dict.fromkeys([width * self.op.interleave, *halves]))
+
+    def _tiles(self, write: Sweep) -> None:
+        """Write ``write(first column, columns, lanes)`` for tiles that cover all columns."""
+
+        def tile(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            lanes = min(size, self.op.width)
+            write(c, size, lanes if lanes > 1 else 0)
+            return ()
+
+        self.writer.sweep((Index(), Index.of(self.columns)), self._steps(), (), tile, "j")
+
+    def _begin(self, p: Index, c: Index, size: int, lanes: int) -> None:
+        """Initialise the partial sums of a part with the identity."""
+        for value, partial in zip(self.parts.neutral(lanes), self.parts.partials, strict=True):
+            for n in range(0, size, lanes or 1):
+                self.writer.store(value, partial, [p, c + n])
+
+    def _walk(self, p: Index, loops: Sequence[int]) -> None:
+        """Open all loops of the sum but the last; step the last by a few rows."""
+        k, *rest = loops
+        bounds: Bounds = self.frame.bounds(self.op, k)
+        outer = self.frame.ranges.get((self.op, k))
+
+        def inside(at: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            self.frame.ranges[self.op, k] = at, at + size
+            if rest:
+                self._walk(p, rest)
+            else:
+                self._tiles(lambda c, size, lanes: self._add(p, c, size, lanes))
+            return ()
+
+        if not rest and self.columns in self._steps():  # one tile: its sums stay in registers
+            self.frame.ranges[self.op, k] = bounds
+            self._tiles(lambda c, size, lanes: self._add(p, c, size, lanes))
+        else:
+            steps = [1 if rest else self.rows, 1]
+            self.writer.sweep(bounds, steps, (), inside, NAMES[k % len(NAMES)])
+        del self.frame.ranges[self.op, k]
+        if outer is not None:
+            self.frame.ranges[self.op, k] = outer
+
+    def _add(self, p: Index, c: Index, size: int, lanes: int) -> None:
+        """Add the current rows to the sums of part ``p``."""
+        places = [[p, c + n] for n in range(0, size, lanes or 1)]
+        partials = self.parts.partials
+        state = [
+            self.writer.load(partial, at, lanes, "sum") for at in places for partial in partials
+        ]
+        points = [self._point(column, lanes) for _, column in places]
+        values = iter(Sum(self.frame, self.op).run(points, state))
+        for at in places:
+            for partial in partials:
+                self.writer.store(next(values), partial, at)
+
+    def _combined(self, c: Index, size: int, lanes: int) -> None:
+        """Combine the parts in order, beginning with the sums' initial values; write all ops."""
+        for n in range(0, size, lanes or 1):
+            point = self._point(c + n, lanes)
+            starts = [start(self.frame, self.op, k, point) for k in self.op.carried]
+            totals = self.parts.combined(starts, [c + n], lanes)
+            here = replace(point, indices=point.indices[:1])
+            write_ops(self.frame, [here], {self.op: totals})

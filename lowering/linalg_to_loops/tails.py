@@ -1,0 +1,180 @@
+"""Walk through a loop in steps, and end it as its level states.
+
+A loop of known extent is a list of parts, each in steps of one size. Vectors along a loop whose
+extent is known at launch only end in narrower steps, in one that overlaps the step before, or in
+one under a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from xdsl.ir import SSAValue
+
+from stepwell.dialects.kernel.levels import MASK, OVERLAP, PEEL
+from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.frame import Bounds
+from stepwell.lowering.linalg_to_loops.writer import NAMES, ZERO, Index, Writer
+
+MIN_LANES = 4
+"""Lanes of the narrowest vector; fewer iterations do not repay a loop of vectors."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The iterations of a loop that one step takes."""
+
+    start: Index
+    size: int
+    width: int = 1
+    """The lanes of a vector; fewer iterations are taken one by one."""
+    overlaps: bool = False
+    """Whether the last vector ends with the step, and so may overlap the one before."""
+    last: Index | None = None
+    """The last iteration of the loop, which replaces those after it."""
+    first: SSAValue | None = None
+    """How many lanes are enabled, from the first; None for all."""
+
+    def points(self, writer: Writer, point: Point, k: int) -> list[Point]:
+        """Return ``point`` at each vector, or each iteration, of loop ``k``."""
+        width = self.width
+        if self.first is not None:
+            point = replace(point, first=self.first)
+        if self.last is not None:
+            rows = [further(writer, self.start, n, self.last) for n in range(self.size)]
+            return [point.bind(k, row) for row in rows]
+        if self.overlaps:
+            starts: Sequence[int] = [min(c, self.size - width) for c in range(0, self.size, width)]
+        elif 1 < width <= self.size:
+            starts = range(0, self.size - width + 1, width)
+        else:
+            starts, width = range(self.size), 0
+        return [point.bind(k, self.start + c, width) for c in starts]
+
+
+Inside: TypeAlias = Callable[[Taken], None]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop, or what a level around it leaves, and how a level walks through it."""
+
+    k: int
+    bounds: Bounds
+    parts: Sequence[tuple[Bounds, Sequence[int]]] = ()
+    """Parts of the loop, each in steps of the first size while they fit, then of the next."""
+    width: int = 1
+    count: int = 1
+    """The vectors of a step."""
+    at_launch: str = PEEL
+    """How vectors end where the extent is known at launch only."""
+    extent: Index = ZERO
+    least: int = 0
+    """The least extent."""
+    overlaps: bool = False
+    shifts: bool = False
+    """Whether the last step is moved to end with the loop."""
+    last: Index | None = None
+    begin: Index = ZERO
+
+    def taken(self, writer: Writer, start: Index, size: int) -> Taken:
+        """Return a step; one that is narrower than a vector has a vector of its own."""
+        if self.shifts:
+            start = writer.minimum(start, self.extent - Index.of(size))
+        narrow = 1 < size < self.width and self.at_launch == OVERLAP
+        width = size if narrow else self.width
+        return Taken(self.begin + start, size, width, self.overlaps, self.last)
+
+
+def walk_through(writer: Writer, loop: Loop, inside: Inside) -> None:
+    """Write a loop around what ``inside`` writes for each step."""
+    if loop.at_launch == OVERLAP:
+        _overlapping(writer, loop, inside)
+    elif loop.at_launch == MASK:
+        _masked(writer, loop, inside)
+    else:
+        for bounds, sizes in loop.parts:
+            _steps(writer, loop, bounds, sizes, inside)
+
+
+def further(writer: Writer, start: Index, by: Index | int, last: Index | None) -> Index:
+    """Return the iteration ``by`` after ``start``, at most ``last``."""
+    return start + by if by == 0 or last is None else writer.minimum(start + by, last)
+
+
+def _steps(
+    writer: Writer, loop: Loop, bounds: Bounds, sizes: Sequence[int], inside: Inside
+) -> None:
+    def body(start: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        inside(loop.taken(writer, start, size))
+        return ()
+
+    writer.sweep(bounds, sizes, (), body, NAMES[loop.k % len(NAMES)])
+
+
+def _overlapping(writer: Writer, loop: Loop, inside: Inside) -> None:
+    """Write a loop several vectors at a time, then vector by vector; the last ends with the loop.
+
+    A loop shorter than a vector uses vectors of half or a quarter of the lanes; the shortest runs
+    single iterations.
+    """
+    (lower, upper), step = loop.bounds, loop.width * loop.count
+
+    def vectors(lower: Index, lanes: int) -> None:
+        _steps(writer, replace(loop, shifts=True), (lower, upper), [lanes], inside)
+
+    def wide() -> None:
+        middle = writer.last_whole(lower, upper, step) if loop.count > 1 else lower
+        _steps(writer, loop, (lower, middle), [step], inside)
+        vectors(middle, loop.width)
+
+    def narrow(lanes: int) -> None:
+        if lanes < MIN_LANES:
+            _steps(writer, loop, loop.bounds, [1], inside)
+            return
+        enough = writer.compare("sge", loop.extent, Index.of(lanes))
+        writer.branch(enough, lambda: vectors(lower, lanes), lambda: narrow(lanes // 2))
+
+    if loop.least >= loop.width:
+        wide()
+        return
+    enough = writer.compare("sge", loop.extent, Index.of(loop.width))
+    writer.branch(enough, wide, lambda: narrow(loop.width // 2))
+
+
+def _masked(writer: Writer, loop: Loop, inside: Inside) -> None:
+    """Write a loop several vectors at a time, then vector by vector; the last is masked."""
+    lower, upper = loop.bounds
+    for size in dict.fromkeys((loop.width * loop.count, loop.width)):
+        end = writer.last_whole(lower, upper, size)
+        _steps(writer, loop, (lower, end), [size], inside)
+        lower = end
+    left = writer.value(upper - lower)
+    masked = replace(loop.taken(writer, lower, loop.width), first=left)
+    some = writer.compare("sgt", Index.of(left), Index())
+    writer.branch(some, lambda: inside(masked), lambda: None)
+
+
+def steps(width: int, count: int) -> list[int]:
+    """Return the steps of a vectorised loop: ``count`` vectors, one vector, one iteration."""
+    return list(dict.fromkeys([width * count, width, 1]))
+
+
+def ragged_steps(extent: int, width: int, count: int) -> list[tuple[int, int]]:
+    """Return pairs of a step and how often it is taken; each step is at most ``count`` vectors.
+
+    The last step has two vectors or more, of which one may overlap another, and ends with the loop.
+
+    >>> ragged_steps(72, 16, 4), ragged_steps(20, 16, 1), ragged_steps(515, 16, 4)
+    ([(48, 1), (24, 1)], [(20, 1)], [(64, 7), (48, 1), (19, 1)])
+    """
+    vectors = -(-extent // width)
+    last = vectors % count
+    if last < 2:
+        last = max(count, 2) if last == 0 else 2
+    last = min(last, vectors)
+    whole, rest = divmod(vectors - last, count)
+    steps = [(count * width, whole), (rest * width, 1), (extent - (vectors - last) * width, 1)]
+    return [(size, often) for size, often in steps if size and often]

@@ -1,0 +1,143 @@
+"""The parallel levels of a kernel: one loop over all steps of the parallel loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from xdsl.dialects import arith
+
+from stepwell.analysis.levels.tails import whole_tiles
+from stepwell.analysis.structured import cost
+from stepwell.dialects.kernel.levels import EVEN, OVERLAP
+from stepwell.lowering.linalg_to_loops.frame import Bounds, Frame
+from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.writer import Index
+from stepwell.transforms.kernels.schedule.vectors import CHUNK
+
+Opened: TypeAlias = dict[int, Bounds]
+"""The range of each loop of which a parallel iteration takes a step."""
+MIN_BLOCKS = 8
+"""Blocks that keep a few threads busy (as `block_sizes` counts them)."""
+MIN_BLOCK_TILES = 8
+"""Row tiles below which a block does not repay packing."""
+
+
+def in_threads(
+    frame: Frame,
+    blocks: Sequence[int],
+    inside: Callable[[Opened], None],
+    evened: tuple[int, int] = (-1, 0),
+) -> None:
+    """Write the parallel levels around what ``inside`` writes.
+
+    blocks : the iterations of each parallel loop that one parallel iteration takes; 0 for all
+    evened : a loop whose number of blocks is computed at launch, and the rows of its tiles
+    """
+    writer, levels = frame.writer, frame.plan.levels
+    if not levels.parallel:
+        inside({})
+        return
+    counts = [
+        writer.divide(frame.ends[k] + (b - 1), b, arith.DivUIOp) if b else Index.of(1)
+        for k, b in enumerate(blocks)
+    ]
+    lengths = [Index.of(b) for b in blocks]
+    if (k := evened[0]) >= 0 and (each := _evened(frame, k, blocks[k], evened[1], counts)):
+        lengths[k] = each
+    trips = Index.of(1)
+    for count in counts:
+        trips = writer.product(trips, count)
+    some = levels.grain
+    for k, b in enumerate(blocks):
+        number = frame.ends[k].number
+        some = max(1, some // min(b or number or 1, number or b or 1))
+    grain = Index.of(some) if levels.grain else _grain_at_launch(frame, blocks)
+
+    def body(p: Index) -> None:
+        opened: Opened = {}
+        for k in reversed(range(levels.parallel)):
+            at = p
+            if k:
+                by = writer.number_or_value(counts[k])
+                at = writer.divide(p, by, arith.RemUIOp)
+                p = writer.divide(p, by, arith.DivUIOp)
+            opened[k] = _block(frame, k, at, lengths[k])
+        inside(opened)
+
+    writer.parallel(trips, grain, body)
+
+
+def _block(frame: Frame, k: int, at: Index, length: Index) -> Bounds:
+    """Return the range of block ``at`` of a loop."""
+    writer, extent, tail = frame.writer, frame.ends[k], frame.plan.levels.tail(k)
+    lower, block = writer.product(at, length), length.number
+    if block == 0:
+        return Index(), extent
+    if block is None:
+        return lower, writer.minimum(lower + length, extent)
+    if extent.number is not None and tail == OVERLAP and k != frame.plan.axis:
+        lower = writer.minimum(lower, extent - length)
+        return lower, lower + length
+    if extent.number is not None and tail == EVEN:
+        whole = Index.of(whole_tiles(extent.number, block) or 0)
+
+        def edge(n: Index) -> Index:
+            return n * (block - 1) + writer.minimum(n, whole)
+
+        return edge(at), edge(at + 1)
+    if block == 1 or (extent.number is not None and extent.number % block == 0):
+        return lower, lower + length
+    return lower, writer.minimum(lower + length, extent)
+
+
+def _evened(frame: Frame, k: int, block: int, tile: int, counts: list[Index]) -> Index | None:
+    """Return the length of blocks of rows whose number is known at launch only.
+
+    The number of row blocks is the smallest that keeps the threads busy together with the blocks of
+    other loops, whose numbers ``counts`` has.
+    """
+    writer, extent = frame.writer, frame.ends[k]
+    _, high = frame.plan.lengths.get(k, (0, 0))
+    if extent.number is not None or 0 < high <= block:
+        return None
+
+    def divided(a: Index, by: Index) -> Index:
+        return writer.divide(a, writer.number_or_value(by), arith.DivUIOp)
+
+    others = Index.of(1)
+    for n, count in enumerate(counts):
+        others = writer.product(others, count) if n != k else others
+    wanted = divided(Index.of(MIN_BLOCKS - 1) + others, others)
+    least = MIN_BLOCK_TILES * tile
+    most = divided(extent + (least - 1), Index.of(least))
+    runs = writer.maximum(counts[k], writer.minimum(wanted, most))
+    runs = writer.maximum(runs, Index.of(1))
+    each = divided(extent + runs + -1, runs)
+    each = divided(each + (tile - 1), Index.of(tile)) * tile
+    each = writer.maximum(each, Index.of(tile))
+    counts[k] = divided(extent + each + -1, each)
+    return each
+
+
+def _grain_at_launch(frame: Frame, blocks: Sequence[int]) -> Index:
+    """Return how many parallel iterations have as much work as is worth handing to a thread."""
+    writer, each = frame.writer, Index.of(1)
+    for op, loops in frame.extents.items():
+        one = Index.of(_work(op))
+        for k, extent in enumerate(loops):
+            block = blocks[k] if k < len(blocks) else 0
+            if block != 1:
+                one = writer.product(
+                    one, writer.minimum(Index.of(block), extent) if block else extent
+                )
+        each = each + one
+    return writer.divide(Index.of(CHUNK), writer.number_or_value(each), arith.DivUIOp)
+
+
+def _work(op: Structured) -> int:
+    """Return the cost of one iteration, in additions and memory accesses, as `schedule` counts."""
+    if op.body is None:
+        return 1
+    touched = sum(op.uses(k) for k in range(len(op.inputs)))
+    return max(cost(op.body), 1) + touched + len(op.outputs)
