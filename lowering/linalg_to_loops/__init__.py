@@ -35,15 +35,14 @@ from stepwell.dialects.upstream.effects import touches_nothing
 from stepwell.lowering import nests
 from stepwell.lowering.linalg_to_loops.contraction import Contraction, is_in_steps
 from stepwell.lowering.linalg_to_loops.frame import Frame
-from stepwell.lowering.linalg_to_loops.neighbours import vectorise_neighbours
 from stepwell.lowering.linalg_to_loops.nest import write_nest
 from stepwell.lowering.linalg_to_loops.panels import lays_out, write_panels
 from stepwell.lowering.linalg_to_loops.parts import write_parts
 from stepwell.lowering.linalg_to_loops.plan import RANGE, Schedule, make_plan, read_schedule
 from stepwell.lowering.linalg_to_loops.prefetch import prefetch_tiles
+from stepwell.lowering.linalg_to_loops.scalar_vectors import vectorise_columns, vectorise_sums
 from stepwell.lowering.linalg_to_loops.software_pipeline import pipeline_rows
 from stepwell.lowering.linalg_to_loops.structured import Structured, read
-from stepwell.lowering.linalg_to_loops.sums import vectorise_sums
 from stepwell.lowering.linalg_to_loops.versions import lower_versions
 from stepwell.lowering.linalg_to_loops.writer import Writer
 from stepwell.transforms.passes import Pass
@@ -91,8 +90,8 @@ def _lower_kernel(function: kernel.FuncOp) -> None:
     if "kernel.scalar" in function.attributes and (levels.tasks or levels.parallel):
         _share_tasks(entry, IntegerAttr(levels.grain, i64))
     _lower_block(writer, entry, schedule, lanes_of(function))
-    vectorise_neighbours(entry)
-    vectorise_sums(entry)
+    vectorise_columns(entry, entry)
+    vectorise_sums(entry, entry)
     if levels.pipeline_rows > 1:
         pipeline_rows(writer, levels.pipeline_rows)
     for name in NOT_OF_LOOPS:
