@@ -208,7 +208,11 @@ class Proof:
         pieces = self._pieces(fact)
         if pieces is not None and all(map(self.holds, pieces)):
             return True
-        return self._from_earlier(fact, version)
+        if self._from_earlier(fact, version):
+            return True
+        path, view = fact.path, fact.view  # what holds more holds the part
+        is_part = bool(path) and path[-1:] == view[-1:]
+        return is_part and self.holds(fact._replace(path=path[:-1], view=view[:-1]))
 
     def _from_earlier(self, fact: Fact, version: Version) -> bool:
         """Prove a fact by the version that comes before, or those that may."""
