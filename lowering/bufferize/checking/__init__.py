@@ -172,7 +172,7 @@ class _Checker:
         buffer, path = region
         if self.memory.is_constant(region):
             self.fault(op, f"{op.name} writes an argument or a constant")
-        for other in self.memory.others(region, list(state)):
+        for other in self.memory.others(region, state):
             same = self.memory.is_aligned(buffer, other)
             part, held = (path, value) if same else ((), _NOTHING)
             state[other] = Either((Write(state[other], part, held), state[other]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import memref
@@ -111,14 +111,17 @@ class Memory:
         """Whether a region is in a buffer that is never written."""
         return region[0] in self.constant
 
-    def others(self, region: Region, among: Iterable[Hashable]) -> list[Hashable]:
+    def others(self, region: Region, among: Collection[Hashable]) -> list[Hashable]:
         """Return the other names that a buffer in part of a region may have."""
-        buffer, _ = region
-        near = among if buffer in self._any_of else [n for n in among if self._has_names(n)]
-        return [n for n in near if n != buffer and self.overlap(region, (n, ()))]
+        near = dict.fromkeys((*self._names(region[0]), *self._any_of))
+        return [n for n in near if n in among and n != region[0] and self.overlap(region, (n, ()))]
 
-    def _has_names(self, buffer: Hashable) -> bool:
-        return buffer in self._any_of or buffer in self.shared or buffer in self.shared.values()
+    def _names(self, buffer: Hashable) -> Iterator[Hashable]:
+        """Yield a buffer, the output that replaces it, and the buffers that these may be."""
+        twins = [output for output, argument in self.shared.items() if argument == buffer]
+        yield from (buffer, self.name(buffer), *twins)
+        for other, _ in self._any_of.get(buffer, ()):
+            yield from self._names(other)
 
     def is_aligned(self, *buffers: Hashable) -> bool:
         """Whether views of buffers are the same views of all buffers that these may be."""
