@@ -467,3 +467,51 @@ func.func @rounded(%x: tensor<8x64xf32>, %w: tensor<64x32xbf16>, %into: tensor<8
   } -> tensor<8x32xf32>
   func.return %y : tensor<8x32xf32>
 }
+
+// A slice is no such copy: what runs in order would write beyond it.
+// CHECK-LABEL: func.func @sliced
+// CHECK:         linalg.generic {{.*}} ["reduction", "parallel"]} ins(%x : tensor<8x5xf32>) outs({{.*}} : tensor<8x5xf32>, tensor<5xf32>)
+// CHECK:         linalg.generic {{.*}} outs({{.*}} : tensor<8x2xf32>)
+func.func @sliced(%x: tensor<8x5xf32>) -> tensor<8x2xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x5xf32>
+  %n = tensor.empty() : tensor<5xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%n : tensor<5xf32>) -> tensor<5xf32>
+  %y, %last = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>], iterator_types = ["reduction", "parallel"]} ins(%x : tensor<8x5xf32>) outs(%e, %f : tensor<8x5xf32>, tensor<5xf32>) {
+  ^bb0(%v: f32, %o: f32, %s: f32):
+    %0 = arith.addf %s, %v : f32
+    linalg.yield %0, %0 : f32, f32
+  } -> (tensor<8x5xf32>, tensor<5xf32>)
+  %d = tensor.empty() : tensor<8x2xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1 + 3)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%y : tensor<8x5xf32>) outs(%d : tensor<8x2xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    linalg.yield %v : f32
+  } -> tensor<8x2xf32>
+  func.return %t : tensor<8x2xf32>
+}
+
+// The sizes of the copy are made before what then writes it.
+// CHECK-LABEL: func.func @placed_later
+// CHECK:         %[[N:n.*]] = tensor.dim %x
+// CHECK-NEXT:    tensor.empty(%[[N]]) : tensor<?x8xf32>
+// CHECK-NEXT:    linalg.generic {{.*}} ["reduction", "parallel"]}
+// CHECK-NOT:     linalg.generic
+// CHECK:         func.return
+func.func @placed_later(%x: tensor<8x?xf32>, %f: tensor<?xf32>) -> tensor<?x8xf32> {
+  %c1 = arith.constant 1 : index
+  %m = tensor.dim %x, %c1 : tensor<8x?xf32>
+  %e = tensor.empty(%m) : tensor<8x?xf32>
+  %y, %last = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>], iterator_types = ["reduction", "parallel"]} ins(%x : tensor<8x?xf32>) outs(%e, %f : tensor<8x?xf32>, tensor<?xf32>) {
+  ^bb0(%v: f32, %o: f32, %s: f32):
+    %0 = arith.addf %s, %v : f32
+    linalg.yield %0, %0 : f32, f32
+  } -> (tensor<8x?xf32>, tensor<?xf32>)
+  %one = arith.constant 1 : index
+  %n = tensor.dim %x, %one : tensor<8x?xf32>
+  %d = tensor.empty(%n) : tensor<?x8xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%y : tensor<8x?xf32>) outs(%d : tensor<?x8xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    linalg.yield %v : f32
+  } -> tensor<?x8xf32>
+  func.return %t : tensor<?x8xf32>
+}

@@ -11,6 +11,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
+from stepwell.analysis.sizes import Sizes
 from stepwell.analysis.structured import (
     Index,
     array_of_maps,
@@ -52,6 +53,8 @@ def _place(copy: linalg.GenericOp) -> None:
     if maker.body.block.args[which].first_use is not None:
         return
     given, written = indices(copy)
+    if not _reads_all(copy, given, written):
+        return
     places = _solved(given, reads[which], len(copy.iterator_types))
     if places is None:
         return
@@ -86,6 +89,16 @@ def _place(copy: linalg.GenericOp) -> None:
         op.erase()
 
 
+def _reads_all(copy: linalg.GenericOp, given: Index, written: Index) -> bool:
+    """Whether each loop of a copy is as long as the axis that it reads: it is no slice."""
+    block = copy.parent_block()
+    assert block is not None
+    sizes = Sizes(block.args)
+    extents = dict(zip(map(plain, written), sizes.shape(copy.results[0]), strict=True))
+    rows = zip(given, sizes.shape(copy.inputs[0]), strict=True)
+    return all({extents.get(k) for k in expr.used_dims()} == {n} for expr, n in rows)
+
+
 def _runs_along(op: linalg.GenericOp, index: Index) -> bool:
     """Whether a result is indexed by loops that are not parallel."""
     parallel = is_parallel(op)
@@ -107,7 +120,7 @@ def _is_new(into: SSAValue, maker: Operation) -> bool:
                 if not isinstance(owner, arith.ConstantOp | tensor.DimOp):
                     return False
                 moving.append(owner)
-    for op in dict.fromkeys(moving):
+    for op in dict.fromkeys(reversed(moving)):  # operands first
         if maker.is_before_in_block(op):
             op.detach()
             block.insert_op_before(op, maker)
