@@ -50,7 +50,7 @@ def replace_first(writer: Writer, new: SSAValue, old: SSAValue, left: SSAValue) 
     type = old.type
     assert isinstance(type, VectorType)
     element, width = type.element_type, type.get_shape()[0]
-    number = IntegerType(_bits(element))
+    number = IntegerType(max(_bits(element), 8))  # i1 does not count lanes
     count = writer.result(arith.IndexCastOp(left, number))
     type = vector_type(number, width)
     numbers = DenseIntOrFPElementsAttr.from_list(type, list(range(width)))
