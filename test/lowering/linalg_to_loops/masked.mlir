@@ -43,6 +43,11 @@ kernel.func @updated(%y: memref<9x?xf32>) attributes {kernel.shared = 2, kernel.
 
 // Lanes of bits are counted in bytes.
 // CHECK-LABEL: kernel.func @bits
+// CHECK:         %[[LANES:.*]] = arith.constant dense<[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]> : vector<16xi8>
+// CHECK:         vector.maskedload %x
+// CHECK:         %[[FIRST:.*]] = arith.cmpi slt, %[[LANES]]
+// CHECK-NEXT:    arith.select %[[FIRST]], {{.*}} : vector<16xi1>, vector<16xi1>
+kernel.func @bits
 // CHECK:         arith.constant {{.*}}dense<[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]> : vector<16xi8>
 // CHECK:         vector.maskedload %x
 // CHECK:         arith.cmpi slt, {{.*}} : vector<16xi8>
