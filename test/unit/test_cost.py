@@ -275,6 +275,39 @@ def test_prefetches_hide_distant_weights_where_many_are_in_flight(bytes_since: i
     assert found.seconds == pytest.approx(2.7e-3, rel=0.1)
 
 
+ROWS_OF_64 = (
+    "[parallel d0 by {}, parallel d1 by 48, for d2 by 256 {{pack 1}}, for d0 by {}, for d2, "
+    "unroll d0, unroll d1 by 16, vector d1 by 16]"
+)
+
+
+def test_a_last_row_costs_what_it_waits_and_packs() -> None:
+    """Zen 5: in blocks of 63 rows the 64th packs all columns once more, 1.25 of the time."""
+    one = replace(ZEN5, threads=1, cores=1)
+    even, odd = (
+        scheduled(product(64, 768, 3072), ROWS_OF_64.format(rows, tile), one)
+        for rows, tile in ((64, 8), (63, 7))
+    )
+    assert odd.packing > 1.9 * even.packing
+    alone = scheduled(product(64, 768, 3072), ROWS_OF_64.format(64, 7), one)
+    assert alone.packing == pytest.approx(even.packing)
+    assert alone.compute > 1.01 * even.compute  # three sums wait where 24 do not
+
+
+def test_blocks_prefetch_only_what_they_pack() -> None:
+    """The other operand is read as it is without: 1000 x 1001 x 999, Sapphire Rapids."""
+    with_mark, without = (
+        scheduled(
+            product(1000, 1001, 999),
+            f"[for d0 by 504, for d1 by 64, for d2 by 504 {{pack 1{mark}}}, for d0 by 6, for d2, "
+            "unroll d0, unroll d1 by 16, vector d1 by 16]",
+            XEON,
+        )
+        for mark in (", prefetch", "")
+    )
+    assert with_mark.levels == without.levels
+
+
 def test_places_are_chosen_alike_for_any_number_of_threads() -> None:
     """Blocks of part of a sum round otherwise, so this choice must not see the threads."""
     for sizes in ((45, 640, 141), (465, 777, 271)):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from itertools import product as combinations
 from math import ceil, gcd, log2, prod
 from operator import add
 
 from stepwell.analysis.cost.accesses import Access
-from stepwell.analysis.cost.nest import Nest
+from stepwell.analysis.cost.nest import Nest, divided
 from stepwell.analysis.cost.work import Count
 from stepwell.core.machine import Machine
 
@@ -38,25 +38,39 @@ class Ports:
     """Cycles to begin and end innermost loops."""
     points: float = 0.0
     """Iterations of the innermost levels."""
+    others: float = 0.0
+    """Cycles in which other ports are busiest than in the rest: a tile at an edge may wait for its
+    sums where whole tiles keep the ports of multiply-adds busy."""
 
     def __add__(self, other: Ports) -> Ports:
         """Return the sum of code that runs one after the other."""
-        return Ports(*map(add, self.all(), other.all()))
+        found = Ports(*map(add, self.all(), other.all()))
+        apart = self.busy + other.busy - max(found.ports())
+        return replace(found, others=max(apart, 0.0))
 
     def all(self) -> tuple[float, ...]:
         """Return all the cycles, in the order of the fields, and the iterations."""
         return tuple(vars(self).values())
 
+    def ports(self) -> tuple[float, ...]:
+        """Return the cycles of each port, and of waiting."""
+        return self.all()[:-3]
+
+    @property
+    def busy(self) -> float:
+        """Cycles of the busiest ports, or of waiting, of code that runs one after the other."""
+        return max(self.ports()) + self.others
+
     @property
     def cycles(self) -> float:
-        """Cycles of the busiest port, or of waiting; starts are added."""
-        return max(self.all()[:-2]) + self.starts
+        """Cycles of the busiest ports, or of waiting; starts are added."""
+        return self.busy + self.starts
 
     @property
     def busiest(self) -> str:
         """The name of the field with the most cycles."""
         names = [field.name.replace("_", "-") for field in fields(self)]
-        return max(zip(self.all()[:-1], names[:-1], strict=True))[1]
+        return max(zip(self.all()[:-2], names[:-2], strict=True))[1]
 
 
 @dataclass(frozen=True)
@@ -94,15 +108,10 @@ def _points(nest: Nest) -> Iterator[Point]:
 
 def _fragments(nest: Nest, loop: int) -> Iterator[tuple[float, float, float]]:
     """Yield fragments of a loop: how often each runs, its iterations, its instructions."""
-    blocks: dict[int, float] = {nest.sizes[loop]: 1.0}
+    blocks: Mapping[int, int] = {nest.sizes[loop]: 1}
     steps = [s.level.step for s in nest.steps if s.loop == loop and not s.level.parts]
     for by in (*steps, nest.units[loop]):
-        inner: dict[int, float] = {}
-        for block, many in blocks.items():
-            for part, times in ((by, block // by), (block % by, 1)):
-                if part and times:
-                    inner[part] = inner.get(part, 0.0) + many * times
-        blocks = inner
+        blocks = divided(blocks, by)
     for part, many in blocks.items():
         if loop != nest.axis or (part % nest.width == 0 and not nest.in_panels):
             yield many, part, part / (nest.width if loop == nest.axis else 1)

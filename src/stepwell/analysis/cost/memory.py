@@ -152,7 +152,8 @@ def _missed(
                 continue
             run = sizes.run(nest, found[0])
             alone = min(line * PREFETCHED_LINES / run, 1.0)
-            if not nest.prefetches or alone > 0.5:  # else software asks for what hardware does not
+            asked = nest.prefetches and not nest.packs  # a block prefetches what it packs alone
+            if not asked or alone > 0.5:  # else software asks for what hardware does not
                 lines += new / line * alone
             if any(access.written for access in found):
                 written += new
@@ -189,7 +190,7 @@ def _through(nest: Nest, access: Access, depth: int, line: int) -> float:
         depth -= 1
     depth = max(depth - 1, 0)
     bytes = access.footprint(nest.ranges(depth), line)
-    return bytes * prod((step.trips for step in nest.steps[:depth]), start=1.0)
+    return bytes * nest.repeats(depth, access)
 
 
 def _in_turn(nest: Nest, access: Access) -> float:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import ceil
 
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
@@ -27,6 +28,8 @@ class Step:
     """Steps per step of the enclosing level of the same loop, on average."""
     ranges: tuple[float, ...]
     """Iterations of each loop in one step."""
+    count: float
+    """All steps of this level of its loop, shorter ones at ends too."""
 
     @property
     def loop(self) -> int:
@@ -152,6 +155,20 @@ class Nest:
         """Return the iterations of each loop in one step of the first ``depth`` levels."""
         return self.steps[depth - 1].ranges if depth else self.whole
 
+    def repeats(self, depth: int, access: Access) -> float:
+        """Return how many steps of the first ``depth`` levels read as much of an access as one.
+
+        Shorter steps read less, but of loops that it does not vary with, where they read it whole.
+        """
+        found, counted = 1.0, set[int]()
+        for step in reversed(self.steps[:depth]):
+            if step.loop in access.loops:
+                found *= step.trips
+            elif step.loop not in counted:
+                counted.add(step.loop)
+                found *= step.count
+        return found
+
     @cached_property
     def accesses(self) -> list[Access]:
         """The accesses of the op; those of packed operands read the copies."""
@@ -193,6 +210,7 @@ def _nest(reading: Reading, levels: Sequence[Level], shared: int) -> Nest:
     sizes = reading.sizes
     nest = Nest(reading)
     ranges = list(nest.whole)
+    blocks = [{size: 1} for size in sizes]
     for number, level in enumerate(levels):
         k = level.loop
         if k >= len(sizes):  # the op has no such loop: it runs in the last step
@@ -206,11 +224,22 @@ def _nest(reading: Reading, levels: Sequence[Level], shared: int) -> Nest:
             step = ranges[k] / level.parts if level.parts else float(level.step)
             trips = max(ranges[k] / max(step, 1.0), 1.0)
             ranges[k] = min(ranges[k], max(step, 1.0))
-            nest.steps.append(Step(level, trips, tuple(ranges)))
+            blocks[k] = divided(blocks[k], ceil(max(step, 1.0)))
+            nest.steps.append(Step(level, trips, tuple(ranges), sum(blocks[k].values())))
         if number < shared:
             nest.shared = len(nest.steps)
     nest.packs = _packs(nest)
     return nest
+
+
+def divided(blocks: Mapping[int, int], by: int) -> dict[int, int]:
+    """Return how many steps of each size take blocks, of which so many have each size."""
+    found: dict[int, int] = {}
+    for size, many in blocks.items():
+        for part, times in ((by, size // by), (size % by, 1)):
+            if part and times:
+                found[part] = found.get(part, 0) + many * times
+    return found
 
 
 def _packs(nest: Nest) -> list[Pack]:

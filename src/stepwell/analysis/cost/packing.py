@@ -28,9 +28,9 @@ def cycles_of(nest: Nest, step: float, sources: Sequence[Source], machine: Machi
 
 
 def _ports(nest: Nest, pack: Pack, machine: Machine) -> float:
-    ranges, outside = nest.ranges(pack.depth), nest.steps[: pack.depth]
+    ranges = nest.ranges(pack.depth)
     elements = prod((ranges[k] for k in pack.access.loops), start=1.0)
-    elements *= prod((step.trips for step in outside), start=1.0)
+    elements *= nest.repeats(pack.depth, pack.access)
     passes = elements * pack.access.bytes * 8 / machine.unit_bits
     stores = (passes + _tail(nest, pack, elements, machine)) / machine.store_ports
     if pack.how == "first":  # packed by the tile that reads it first, which loads it anyway
