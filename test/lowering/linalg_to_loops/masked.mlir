@@ -47,11 +47,6 @@ kernel.func @updated(%y: memref<9x?xf32>) attributes {kernel.shared = 2, kernel.
 // CHECK:         vector.maskedload %x
 // CHECK:         %[[FIRST:.*]] = arith.cmpi slt, %[[LANES]]
 // CHECK-NEXT:    arith.select %[[FIRST]], {{.*}} : vector<16xi1>, vector<16xi1>
-kernel.func @bits
-// CHECK:         arith.constant {{.*}}dense<[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]> : vector<16xi8>
-// CHECK:         vector.maskedload %x
-// CHECK:         arith.cmpi slt, {{.*}} : vector<16xi8>
-// CHECK-NEXT:    arith.select
 kernel.func @bits(%x: memref<5x?xi8>, %y: memref<5xi1>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0, for d1 by 16 mask, vector d1 by 16]>} {
   %least = arith.constant 3 : i8
   %none = arith.constant false
