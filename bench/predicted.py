@@ -209,7 +209,7 @@ def speed() -> float:
     from workloads import WORKLOADS
 
     from stepwell.analysis.cost import Predictor
-    from stepwell.analysis.levels import levels_of, nesting_of
+    from stepwell.analysis.levels import kernel_levels
     from stepwell.dialects import kernel
     from stepwell.dialects.parsing import parse_module
     from stepwell.driver.registry import registry
@@ -220,8 +220,7 @@ def speed() -> float:
     module = parse_module(registry().context(), compiled.text("buffers"), "gemm_1024")
     (function,) = (op for op in module.ops if isinstance(op, kernel.FuncOp))
     machine = measured_machine()
-    near = [each for some in variants(nesting_of(function), machine) for each in some]
-    schedules = [levels_of(function, each) for each in near]
+    schedules = [each for some in variants(kernel_levels(function), machine) for each in some]
     predictor, begin = Predictor(function, machine), time.process_time()
     for schedule in schedules:
         predictor.predict(schedule)

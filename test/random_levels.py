@@ -13,16 +13,31 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import VerifyException
 
-from stepwell.analysis.levels import Lanes, Nesting, check_levels, levels_of, loop_ops, nesting_of
-from stepwell.analysis.levels.nesting import loops_of
+from stepwell.analysis.levels import (
+    KernelLevels,
+    Lanes,
+    check_levels,
+    kernel_levels,
+    loop_ops,
+    rebuilt,
+)
+from stepwell.analysis.levels.building import (
+    Inner,
+    around,
+    block,
+    in_parts,
+    in_threads,
+    inner_of,
+    nest,
+    strip,
+)
 from stepwell.dialects import kernel
 from stepwell.dialects.interpreter import Interpreter
-from stepwell.dialects.kernel.levels import KINDS, PEEL, TAILS, Action, Level, Levels, Schedule
+from stepwell.dialects.kernel.levels import KINDS, TAILS, Action, Level, Levels, Schedule
 from stepwell.dialects.parsing import parse_module
 from stepwell.driver.pass_pipeline import parse
 from stepwell.driver.registry import registry
 from stepwell.transforms.kernels.schedule import Schedule as SchedulePass
-from stepwell.transforms.kernels.schedule.threads import parallel_steps
 
 T = TypeVar("T")
 Choose = Callable[[list[T]], T]
@@ -94,10 +109,6 @@ MACHINES = [
     SchedulePass("vector_bits=256,l2=1024,l1=256,l3=32K,threads=4,cores=4"),
     SchedulePass("threads=2,l2=512,l1=1024,l3=512,versions=0"),
 ]
-MARKS = (
-    *("prefetch", "pack_rows", "pack_first", "dots"),
-    *("bias_to_unsigned", "accumulate_in_f32", "unroll"),
-)
 SIZES = [1, 2, 3, 4, 5, 6, 8, 12, 16, 19, 24, 32, 64]
 ACTIONS = [
     *(Action("pack", n, how) for n in (0, 1) for how in ("", "first", "dot", "biased_dot")),
@@ -164,68 +175,80 @@ def near(function: kernel.FuncOp, choose: Choose[Any]) -> Schedule:
     copy = function.clone()
     machine: SchedulePass = choose(MACHINES)
     machine.apply(Context(), ModuleOp([copy]))
-    nesting = nesting_of(copy)
+    levels = kernel_levels(copy)
     for _ in range(choose([0, 1, 2, 3, 4])):
-        nesting = _changed(function, nesting, choose)
-    schedule = levels_of(function, nesting)
-    if nesting.in_steps and choose([False, True]):
-        schedule = _in_any_order(schedule, nesting.shared, choose)
+        levels = KernelLevels(function, _changed(KernelLevels(function, levels.schedule), choose))
+    schedule = levels.schedule
+    if levels.in_steps and choose([False, True]):
+        schedule = _in_any_order(schedule, levels.shared, choose)
     for _ in range(choose([0, 0, 1, 2, 3])):
         schedule = _edited(schedule, choose)
     return schedule
 
 
-def _changed(function: kernel.FuncOp, old: Nesting, choose: Choose[Any]) -> Nesting:
-    """Return a nesting that differs in one field."""
-    shared, ops = old.shared, loop_ops(function)
-    loops = [loops_of(op) for op in ops]
-    what = choose(
-        ["lanes", "tile", "steps", "band", "blocks", "strip", "split", "mark", "pipeline", "tail"]
-    )
-    new = replace(old)
-    match what:
+def _changed(old: KernelLevels, choose: Choose[Any]) -> Schedule:
+    """Return the levels of a kernel that differ in one fact."""
+    shared, ops, lanes = old.shared, old.ops, list(old.lanes)
+    steps = [old.step(k) for k in range(shared)]
+    match choose(["lanes", "tile", "steps", "band", "sum", "split", "ahead", "tail"]):
         case "lanes":
             width, many = choose([1, 2, 4, 8]), choose([1, 2, 3, 4])
             number = choose(list(range(len(ops))))
-            axis = choose([-1, *range(len(loops[number]))])
-            lanes = Lanes(axis, width, many) if axis >= 0 else Lanes()
-            alike = 0 <= axis < shared
-            new.lanes = tuple(lanes if n == number or alike else x for n, x in enumerate(old.lanes))
-        case "tile":
-            new.tile = choose([1, 2, 3, 4, 6]), choose([1, 2, 3])
+            axis = choose([-1, *range(len(old.loops[number]))])
+            new = Lanes(axis, width, many) if axis >= 0 else Lanes()
+            lanes = [new if n == number or 0 <= axis < shared else x for n, x in enumerate(lanes)]
+            if 0 <= axis < shared:
+                steps[axis] = width * many
+            return rebuilt(old, lanes=lanes, steps=steps)
+        case "tile" if shared >= 2:
+            vectors = choose([1, 2, 3]) * (lanes[0].width if old.axis == shared - 1 else 1)
+            return rebuilt(old, steps=[*steps[:-2], choose([1, 2, 3, 4, 6]), vectors])
+        case "band" if shared:
+            return rebuilt(old, steps=[*steps[:-1], choose([1, 2, 3, 5])])
         case "steps":
-            new.parallel = choose(list(range(shared + 1)))
-            new.grain = choose([1, 5, 0])
-        case "band":
-            new.band = choose([1, 2, 3, 5])
-        case "blocks" if shared >= 2:
-            rows, width = new.tile[0] * choose([1, 2, 3]), new.step(shared - 1) * choose([1, 2])
-            new.blocks = rows, width, choose([2, 4, 5, 16, 40, 1])
-            new.strip = 0, 0
-        case "strip" if shared >= 2:
-            new.strip, new.blocks = (choose([8, 12, 64]), choose([2, 4, 8, 1])), ()
+            count, run = choose(list(range(shared + 1))), choose([0, 0, 2, 5])
+            inner = replace(inner_of(old), unroll=choose([old.unroll, True, False]))
+            return nest(ops, inner, in_threads(steps[:count], choose([1, 5, 0]), run))
+        case "sum" if shared >= 2:
+            return _summed_otherwise(old, choose)
         case "split":
-            new.split = choose([0, 2, 3, 7])
-            new.split_rows = choose([1, 3, 8]) if shared and new.split else 0
+            parts, rows = choose([0, 2, 3, 7]), choose([1, 3, 8]) if shared else 0
+            if not parts or any(x.axis < 0 for x in lanes) or all(map(all, old.loops)):
+                return nest(ops, inner_of(old))
+            return in_parts(ops, shared, lanes, parts, rows, choose([0, 1]))
         case "tail":
-            _end_otherwise(new, choose)
-        case "pipeline":
-            new.pipeline_rows = choose([0, 2, 5])
+            return _ended_otherwise(old, choose)
         case _:
-            mark = choose([*MARKS])
-            steps = choose([1, 2, 7]) if mark == "prefetch" else True
-            setattr(new, mark, 0 if getattr(new, mark) else steps)
-    new.steps = parallel_steps(new, loops)
-    return new
+            return rebuilt(old, prefetch=choose([0, 1, 2, 7]))
 
 
-def _end_otherwise(nesting: Nesting, choose: Choose[Any]) -> None:
-    """Change how a shared loop, or the loops in vectors, end."""
-    tail, loop = choose(list(TAILS)), choose(list(range(max(nesting.shared, 1))))
-    own = choose([False, True])
-    nesting.tails = {loop: tail} if tail != PEEL and not own else {}
-    ends = tail if own else PEEL
-    nesting.lanes = tuple(x._replace(tail=ends) if x.axis >= 0 else x for x in nesting.lanes)
+def _summed_otherwise(old: KernelLevels, choose: Choose[Any]) -> Schedule:
+    """Return levels of a block or a strip with the same tile."""
+    steps = [old.step(k) for k in range(old.shared)]
+    tile, split = (steps[-2], steps[-1]), _split(old, choose([2, 4, 5, 8, 16, 40, 1]), choose)
+    inner = Inner(steps, [Lanes(old.shared - 1, each.width) for each in old.lanes])
+    if choose([True, False]):
+        rows, columns = tile[0] * choose([1, 2, 3]), tile[1] * choose([1, 2])
+        return around(old.ops, inner, block([*[1] * (old.shared - 2), rows, columns], tile, split))
+    return around(old.ops, inner, strip(old.shared, choose([8, 12, 64]), tile, split))
+
+
+def _split(old: KernelLevels, deep: int, choose: Choose[Any]) -> Level:
+    """Return a level of the last loop of a sum, with actions at random."""
+    loops = next((each for each in old.loops if not all(each)), [False])
+    depth = max(k for k, parallel in enumerate(loops) if not parallel)
+    actions = [Action("pack", choose([0, 1]), choose(["", "first", "dot", "biased_dot"]))]
+    actions += [Action("pack", choose([0, 1])), Action("sum", detail="f32"), Action("prefetch")]
+    return Level("for", depth, deep, actions=tuple(a for a in actions if choose([True, False])))
+
+
+def _ended_otherwise(old: KernelLevels, choose: Choose[Any]) -> Schedule:
+    """Return levels in which a shared loop, or the loops in vectors, end in another way."""
+    tail, loop = choose(list(TAILS)), choose(list(range(max(old.shared, 1))))
+    if choose([False, True]):
+        lanes = [x._replace(tail=tail) if x.axis >= 0 else x for x in old.lanes]
+        return rebuilt(old, tails={}, lanes=lanes)
+    return rebuilt(old, tails={loop: tail})
 
 
 def _in_any_order(schedule: Schedule, shared: int, choose: Choose[Any]) -> Schedule:

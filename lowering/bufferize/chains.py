@@ -24,10 +24,19 @@ from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
-from stepwell.analysis.levels import loop_ops, nestings_of, schedule_of, write_nestings
-from stepwell.analysis.levels.nesting import NO_LANES
+from stepwell.analysis.levels import (
+    NO_LANES,
+    KernelLevels,
+    Lanes,
+    levels_of_versions,
+    loop_ops,
+    rebuilt,
+    schedule_of,
+    write_all,
+)
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
+from stepwell.dialects.kernel.levels import Schedule
 from stepwell.dialects.kernel.sharing import SCHEDULE, is_border
 from stepwell.dialects.types import tensor_type
 from stepwell.transforms.kernels.versions import keep_versions_of_shared_loops
@@ -246,19 +255,23 @@ def _copy(
     copy.location = before.location
     copy.res[0].name_hint = value.name_hint
     keep_versions_of_shared_loops(function, choices.number(function, "kernel.shared"))
-    ops, nestings = loop_ops(function), nestings_of(function)
+    lists = levels_of_versions(function)
     function.body.block.insert_op_before(copy, before)
-    for nesting in nestings:
-        lanes = dict(zip(ops, nesting.lanes, strict=True))
-        shared = (x for x in nesting.lanes if 0 <= x.axis < nesting.shared)
-        lanes[copy] = next(shared, NO_LANES)._replace(nontemporal=())
-        nesting.lanes = tuple(lanes.get(op, NO_LANES) for op in loop_ops(function))
     schedule = schedule_of(function)
     if schedule is not None and schedule.has_groups:  # the new op shifts the numbers in its lists
         del function.attributes[SCHEDULE]
     elif schedule is not None:
-        write_nestings(function, nestings)
+        write_all(function, [_with_copy(levels, copy) for levels in lists])
     return copy.res[0]
+
+
+def _with_copy(levels: KernelLevels, copy: linalg.GenericOp) -> Schedule:
+    """Return the levels of a kernel with a further copy, in the vectors that all ops share."""
+    lanes: dict[Operation, Lanes] = dict(zip(levels.ops, levels.lanes, strict=True))
+    shared = (x for x in levels.lanes if 0 <= x.axis < levels.shared)
+    lanes[copy] = next(shared, NO_LANES)._replace(nontemporal=())
+    ops = loop_ops(levels.function)
+    return rebuilt(levels, ops=ops, lanes=[lanes.get(op, NO_LANES) for op in ops])
 
 
 def _aligned(function: kernel.FuncOp, value: SSAValue, rank: int) -> AffineMap:

@@ -12,7 +12,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from stepwell.analysis.levels import nestings_of
+from stepwell.analysis.levels import levels_of_versions
 from stepwell.analysis.sizes import Shape, Sizes
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
@@ -318,7 +318,7 @@ def _in_flight(function: kernel.FuncOp) -> int:
     """
     return max(
         prod(max(found.step(loop), 1) for loop in range(found.shared))
-        for found in nestings_of(function)
+        for found in levels_of_versions(function)
     )
 
 

@@ -26,8 +26,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator
 
-from stepwell.analysis.levels import Lanes, lanes_of
-from stepwell.analysis.levels.nesting import NO_LANES
+from stepwell.analysis.levels import NO_LANES, Lanes
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.choices import INDEPENDENT
 from stepwell.dialects.kernel.versions import VERSIONS
@@ -38,7 +37,13 @@ from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.nest import write_nest
 from stepwell.lowering.linalg_to_loops.panels import lays_out, write_panels
 from stepwell.lowering.linalg_to_loops.parts import write_parts
-from stepwell.lowering.linalg_to_loops.plan import RANGE, Schedule, make_plan, read_schedule
+from stepwell.lowering.linalg_to_loops.plan import (
+    NO_LEVELS,
+    RANGE,
+    Schedule,
+    make_plan,
+    read_schedule,
+)
 from stepwell.lowering.linalg_to_loops.prefetch import prefetch_tiles
 from stepwell.lowering.linalg_to_loops.scalar_vectors import vectorise_columns, vectorise_sums
 from stepwell.lowering.linalg_to_loops.software_pipeline import pipeline_rows
@@ -87,9 +92,9 @@ def _lower_kernel(function: kernel.FuncOp) -> None:
     entry = function.body.block
     writer = Writer(entry, entry)
     levels = schedule.levels
-    if "kernel.scalar" in function.attributes and (levels.tasks or levels.parallel):
+    if "kernel.scalar" in function.attributes and levels.parallel:
         _share_tasks(entry, IntegerAttr(levels.grain, i64))
-    _lower_block(writer, entry, schedule, lanes_of(function))
+    _lower_block(writer, entry, schedule, dict(zip(levels.ops, levels.lanes, strict=True)))
     vectorise_columns(entry, entry)
     vectorise_sums(entry, entry)
     if levels.pipeline_rows > 1:
@@ -154,7 +159,7 @@ def _write_run(
         return
     plan = make_plan(run, schedule, foreign)
     frame = Frame(writer, plan)
-    if plan.levels.split:
+    if plan.levels.parts:
         write_parts(frame)
     elif is_in_steps(plan):
         Contraction(frame).write()
@@ -168,7 +173,7 @@ def _lower_nested(writer: Writer, block: Block) -> None:
     """Lower the ops inside a loop that the user wrote; the loop itself stays."""
 
     def write() -> Sequence[SSAValue]:
-        _lower_block(writer, block, Schedule(), {})
+        _lower_block(writer, block, Schedule(NO_LEVELS), {})
         return ()
 
     writer.inside(block, write)

@@ -17,7 +17,11 @@ from functools import reduce
 from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
 
-from stepwell.analysis.levels.writing import ASSUMED_LOOP_EXTENT, ASSUMED_ROWS
+from stepwell.analysis.levels.building import (
+    ASSUMED_LOOP_EXTENT,
+    ASSUMED_ROWS,
+    rows_of_parts,
+)
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.combining import combine, combiner_of
@@ -62,7 +66,8 @@ class Parts:
         self, frame: Frame, op: Structured, starts: Sequence[SSAValue], columns: int
     ) -> None:
         self.frame, self.op, self.writer, self.starts = frame, op, frame.writer, starts
-        self.most = frame.plan.levels.split
+        parts = frame.plan.levels.parts
+        self.most = parts.parts if parts else 1
         self.combiners = [combiner_of(op, k) for k in op.carried]
         shape = [self.most, columns] if columns else [self.most]
         self.partials = [
@@ -141,7 +146,7 @@ class SumOfRows:
 
     def __init__(self, frame: Frame, op: Structured) -> None:
         self.frame, self.op, self.writer = frame, op, frame.writer
-        self.rows = frame.plan.levels.split_rows
+        self.rows = rows_of_parts(frame.plan.levels)
         """Rows that one step reads side by side."""
         columns = frame.ends[0].number
         assert columns is not None

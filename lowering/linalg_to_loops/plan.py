@@ -10,17 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import memref
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import FunctionType
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.utils.exceptions import VerifyException
 
-from stepwell.analysis.levels import (
-    Nesting,
-    check_levels,
-    nesting_of,
-    schedule_of,
-    sums_in_steps,
-)
+from stepwell.analysis.levels import KernelLevels, check_levels, kernel_levels, schedule_of
 from stepwell.analysis.levels.in_steps import InSteps
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
@@ -46,11 +41,17 @@ class Buffer:
     """Whether to write it with nontemporal stores."""
 
 
+NO_LEVELS = KernelLevels(
+    kernel.FuncOp("none", FunctionType.from_lists([], []), Region(Block()), {}), None
+)
+"""Of the ops inside a loop that the user wrote."""
+
+
 @dataclass
 class Schedule:
     """How the loops of a kernel nest, and what is known of their extents."""
 
-    levels: Nesting = field(default_factory=Nesting)
+    levels: KernelLevels
     lengths: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
     """The least and the greatest extent of shared loops whose extent is known at launch only."""
     sums: dict[Operation, InSteps] = field(default_factory=dict[Operation, InSteps])
@@ -68,7 +69,7 @@ class Plan:
     """Virtual padding: the image that replaces each padded buffer, which is never allocated."""
 
     @property
-    def levels(self) -> Nesting:
+    def levels(self) -> KernelLevels:
         """The levels of the kernel."""
         return self.schedule.levels
 
@@ -96,14 +97,13 @@ class Plan:
 
 def read_schedule(function: kernel.FuncOp) -> Schedule:
     """Read the levels of a kernel and the attributes that describe its memory."""
-    if (levels := schedule_of(function)) is None:
-        nesting = nesting_of(function)
-    else:
+    if (found := schedule_of(function)) is not None:
         try:
-            nesting = check_levels(function, levels)
+            check_levels(function, found)
         except VerifyException as error:
             fail(function, str(error), "`stepwell explain` shows the levels of any kernel")
-    schedule = Schedule(nesting, sums=sums_in_steps(function))
+    levels = kernel_levels(function)
+    schedule = Schedule(levels, sums={levels.ops[n]: each for n, each in levels.sums.items()})
     if isinstance(version := function.attributes.get(RANGE), kernel.VersionAttr):
         schedule.lengths[version.loop.data] = version.low.data, version.high.data
     return schedule

@@ -19,7 +19,7 @@ from xdsl.ir.affine import (
 )
 
 from stepwell.analysis.combiners import COMBINERS, Combiner
-from stepwell.analysis.levels.nesting import NO_LANES, Lanes
+from stepwell.analysis.levels import NO_LANES, Lanes
 from stepwell.dialects.kernel.levels import PEEL
 from stepwell.dialects.kernel.sharing import parts_of
 from stepwell.lowering.linalg_to_loops.writer import Index

@@ -22,9 +22,8 @@ from __future__ import annotations
 from xdsl.dialects import memref
 from xdsl.ir import Operation
 
-from stepwell.analysis.levels import Nesting
+from stepwell.analysis.levels import kernel_levels
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.levels import ScheduleAttr
 from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.lowering.linalg_to_loops.plan import Schedule as Choices
@@ -61,8 +60,7 @@ def lower(function: kernel.FuncOp) -> None:
             end = op
         else:
             entry.add_op(op)
-    shared = choices.number(function, "kernel.shared")
-    plan = make_plan(run, Choices(Nesting(shared)), set())
+    plan = make_plan(run, Choices(kernel_levels(function)), set())
     check(function, plan.ops, attribute.data)
     writer = Writer(entry, entry)
     nest = Nest(writer, plan, attribute.data)

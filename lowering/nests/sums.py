@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import cycle
 from math import prod
 from typing import TypeAlias
 
@@ -213,23 +212,18 @@ class Sum:
                 for n in range(len(points.points))
                 for memory in parts
             ]
-            self._finish(points, totals if starts is None else self._with_starts(starts, totals))
+            if starts is not None:
+                every = [c for _ in points.points for c in combiners]
+                totals = [
+                    writer.binary(c.op, s, t, t.name_hint)
+                    for c, s, t in zip(every, starts, totals, strict=True)
+                ]
+            self._finish(points, totals)
 
         if others:
             nest.in_lanes(others, scope, end)
         else:
             nest.over_lanes(1, lambda lane: end(replace(scope, lane=lane)))
-
-    def _with_starts(
-        self, starts: Sequence[SSAValue], totals: Sequence[SSAValue]
-    ) -> list[SSAValue]:
-        """Combine the starts of every point, one for each output, with its totals."""
-        combiners = cycle([self._combiner(k) for k in self.op.carried])
-        pairs = zip(starts, totals, strict=True)
-        return [
-            self.writer.binary(c.op, s, t, t.name_hint)
-            for c, (s, t) in zip(combiners, pairs, strict=False)
-        ]
 
     def _add(self, parts: Sequence[SSAValue], lane: Index, far: int) -> None:
         """Combine each lane's parts with those of the lane ``far`` lanes after it."""

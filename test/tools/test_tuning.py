@@ -14,7 +14,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 import stepwell as sw
-from stepwell.analysis.levels import Nesting, check_levels, schedule_of
+from stepwell.analysis.levels import KernelLevels, check_levels, schedule_of
 from stepwell.core.diagnostics import CompileError, Diagnostic, listening
 from stepwell.core.locks import Lock, Tuned, machine_key, parse_lock, write_lock
 from stepwell.core.machine import Machine
@@ -156,7 +156,8 @@ def test_every_kind_of_variant_is_obeyed_and_right(m: int, k: int, n: int, tmp_p
     source = Source(PRODUCT.format(m=m, k=k, n=n), "<test>", "main", machine)
     (candidate,) = tuning.candidates_of(source)
     search = tuning.Search(candidate, source, tmp_path)
-    groups = [[candidate.schedule], *variants(candidate.schedule, machine)]
+    levels = KernelLevels(candidate.function, candidate.schedule)
+    groups = [[candidate.schedule], *variants(levels, machine)]
     for choices in groups:
         for schedule in (choices[0], choices[-1]):
             run = search.compiled(schedule)
@@ -186,7 +187,8 @@ def test_sizes_that_only_a_call_tells_are_given(tmp_path: Path) -> None:
     assert len(candidates) >= 2
     for number, candidate in enumerate(candidates):
         search = tuning.Search(candidate, source, tmp_path / str(number))
-        groups = variants(candidate.schedule, source.machine)
+        levels = KernelLevels(candidate.function, candidate.schedule)
+        groups = variants(levels, source.machine)
         for schedule in [candidate.schedule, *(choices[-1] for choices in groups)]:
             launched: Any = search.compiled(schedule)
             for n, result in zip((37, 5), launched.results, strict=True):
@@ -259,25 +261,25 @@ def test_choices_of_every_kind_are_read_and_written() -> None:
     bytes = bytes.replace("%w :", "%w {dtype = i32} :").replace("<512x512xi8>", "<512x512xi32>")
     for text in (attention, SMALL, PRODUCT.format(m=2, k=900, n=8000), bytes):
         for candidate in tuning.candidates_of(Source(text, "<test>", "main", MACHINE)):
-            chosen = candidate.schedule
-            assert text != bytes or (chosen.pack_rows and chosen.dots and chosen.bias_to_unsigned)
+            levels = KernelLevels(candidate.function, candidate.schedule)
+            assert text != bytes or {*levels.packs.values()} == {"dot", "biased_dot"}
             module = tuning.program_of(candidate, candidate.schedule)
             before = str(module)
             Schedule("vector_registers=32").apply(Context(), module)
             assert str(module) == before, "a lock file must leave nothing to be chosen"
-            groups = variants(candidate.schedule, MACHINE)
+            groups = variants(levels, MACHINE)
             for choices in (schedule for group in groups for schedule in group):
                 (function,) = kernels(tuning.program_of(candidate, choices))
-                levels = schedule_of(function)
-                assert levels is not None and schedule_from(str(levels)) == levels
-                check_levels(function, levels)
+                found = schedule_of(function)
+                assert found is not None and schedule_from(str(found)) == found
+                check_levels(function, found)
 
 
 class Model(tuning.Search):
     """A search in which the time of a schedule is a formula."""
 
-    def compiled(self, schedule: Nesting) -> Any:
-        rows, vectors = schedule.tile
+    def compiled(self, schedule: Any) -> Any:
+        rows, vectors = KernelLevels(self.candidate.function, schedule).tile
         if rows == 7:
             raise CompileError(Diagnostic("error", "cannot be"))
         return lambda: abs(rows - 5) + abs(vectors - 3) + 1.0

@@ -12,10 +12,11 @@ from stepwell.analysis.cost.accesses import assumed
 from stepwell.analysis.cost.compute import crossing
 from stepwell.analysis.cost.nest import nests_of, readings_of
 from stepwell.analysis.cost.program import Program
-from stepwell.analysis.levels import levels_of, nesting_of, schedule_of
+from stepwell.analysis.levels import KernelLevels, kernel_levels, rebuilt, schedule_of
+from stepwell.analysis.levels.building import around_tiles
 from stepwell.core.machine import Machine, known_machine
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel.levels import Schedule, schedule_from
+from stepwell.dialects.kernel.levels import Action, Level, Schedule, schedule_from
 from stepwell.driver.lowering import Lowering, Source
 
 ZEN4 = replace(known_machine("zen4"), threads=2, cores=2)
@@ -140,7 +141,7 @@ def blocks_of(text: str, machine: str) -> tuple[tuple[int, ...], int]:
     chosen = Machine().override(machine)
     (function,) = (f for f in lowered(text, chosen).module.ops if isinstance(f, kernel.FuncOp))
     threads = predict(function, schedule_of(function) or Schedule(), chosen).threads
-    return nesting_of(function).blocks, threads
+    return kernel_levels(function).blocks, threads
 
 
 def test_threads_share_blocks_evenly() -> None:
@@ -187,18 +188,30 @@ MEASURED_MARKS = {
 with prefetches alone, with packing in the first tile alone, with neither."""
 
 
+def marked(levels: KernelLevels, packs_first: bool, prefetches: bool) -> Schedule:
+    """Return the levels of blocks that pack in the first tile, or before it, and prefetch or not."""
+    how, ahead = "first" if packs_first else "", [Action("prefetch")] if prefetches else []
+
+    def change(level: Level) -> Level:
+        if level.action("pack") is None:
+            return level
+        packs = (replace(a, detail=how) for a in level.actions if a.name != "prefetch")
+        return replace(level, actions=(*packs, *ahead))
+
+    return rebuilt(levels, outer=tuple(map(change, around_tiles(levels))))
+
+
 @pytest.mark.parametrize("sizes", MEASURED_MARKS)
 def test_marks_cost_time_where_the_last_cache_is_far(sizes: tuple[int, int, int]) -> None:
     """What was measured ranks as what is predicted, but for differences of a hundredth."""
     (function,) = (
         f for f in lowered(product(*sizes), XEON).module.ops if isinstance(f, kernel.FuncOp)
     )
-    chosen, predictor = nesting_of(function), Predictor(function, XEON)
-    assert not chosen.pack_first and not chosen.prefetch
+    chosen, predictor = kernel_levels(function), Predictor(function, XEON)
+    assert "first" not in chosen.packs.values() and not chosen.prefetch
     marks = (True, True), (False, True), (True, False), (False, False)
     found = [
-        predictor.predict(levels_of(function, replace(chosen, pack_first=a, prefetch=b))).seconds
-        for a, b in marks
+        predictor.predict(marked(chosen, packs_first=a, prefetches=b)).seconds for a, b in marks
     ]
     for k, measured in enumerate(MEASURED_MARKS[sizes]):
         for other, beside in enumerate(MEASURED_MARKS[sizes]):
@@ -213,19 +226,18 @@ def test_marks_cost_time_where_the_last_cache_is_far(sizes: tuple[int, int, int]
 def test_no_product_has_marks_there(sizes: tuple[int, int, int]) -> None:
     for function in lowered(product(*sizes), XEON).module.ops:
         if isinstance(function, kernel.FuncOp):
-            assert not nesting_of(function).pack_first and not nesting_of(function).prefetch
+            levels = kernel_levels(function)
+            assert "first" not in levels.packs.values() and not levels.prefetch
 
 
 def test_marks_cost_no_time_where_it_is_near() -> None:
     """Zen 4's last cache answers before a tile needs the next line: what is packed is hidden."""
     chosen = lowered(product(64, 3072, 768)).module
     (function,) = (f for f in chosen.ops if isinstance(f, kernel.FuncOp))
-    nesting, predictor = nesting_of(function), Predictor(function, ZEN4)
-    assert nesting.pack_first and nesting.prefetch
-    plain = replace(nesting, pack_first=False, prefetch=False)
-    with_marks, without = (
-        predictor.predict(levels_of(function, each)).seconds for each in (nesting, plain)
-    )
+    nesting, predictor = kernel_levels(function), Predictor(function, ZEN4)
+    assert "first" in nesting.packs.values() and nesting.prefetch
+    plain = marked(nesting, packs_first=False, prefetches=False)
+    with_marks, without = (predictor.predict(each).seconds for each in (nesting.schedule, plain))
     assert with_marks < without
 
 
@@ -242,7 +254,7 @@ def test_marks_cost_no_time_where_it_is_near() -> None:
 )
 def test_products_pack_where_that_was_quicker(sizes: tuple[int, int, int], is_packed: bool) -> None:
     functions = [f for f in lowered(product(*sizes)).module.ops if isinstance(f, kernel.FuncOp)]
-    assert bool(nesting_of(functions[-1]).blocks) == is_packed
+    assert bool(kernel_levels(functions[-1]).blocks) == is_packed
 
 
 def test_loads_that_cross_the_end_of_a_line_take_two() -> None:
@@ -316,7 +328,7 @@ def test_places_are_chosen_alike_for_any_number_of_threads() -> None:
             machine = replace(ZEN4, threads=threads, cores=threads)
             found = lowered(product(*sizes), machine).module
             functions = [f for f in found.ops if isinstance(f, kernel.FuncOp)]
-            depths.add(nesting_of(functions[-1]).blocks[-1:])
+            depths.add(kernel_levels(functions[-1]).blocks[-1:])
         assert len(depths) == 1
 
 

@@ -37,7 +37,7 @@ from xdsl.utils.exceptions import VerifyException
 from stepwell.analysis.constness import constants_of, entries
 from stepwell.analysis.costs import Cost, kernel_costs
 from stepwell.analysis.launch_sizes import Launches
-from stepwell.analysis.levels import Nesting, levels_of, nesting_of, write_nesting
+from stepwell.analysis.levels import KernelLevels, schedule_of, write_schedule
 from stepwell.analysis.sizes import Sizes as FunctionSizes
 from stepwell.analysis.sizes import static_shape
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
@@ -47,6 +47,7 @@ from stepwell.core.machine import Machine
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.targets import Target, target_of
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel.levels import Schedule
 from stepwell.dialects.kernel.versions import VERSIONS
 from stepwell.driver.lowering import Lowering, Source
 from stepwell.driver.pipeline import STAGE_NAMES
@@ -58,7 +59,7 @@ from stepwell.runtime.toolchain import find_compiler
 from stepwell.transforms.kernels.kernel_signature import launches_of
 from stepwell.transforms.kernels.schedule.locked import is_untouched, kernel_key, operands_of
 from stepwell.transforms.kernels.schedule.on_machines import schedule_for
-from stepwell.transforms.kernels.schedule.tails import other_tails, with_tails
+from stepwell.transforms.kernels.schedule.tails import other_tails, with_best_tails
 from stepwell.transforms.kernels.schedule.variants import variants
 
 LOG = logging.getLogger("stepwell")
@@ -85,7 +86,7 @@ class Candidate:
 
     function: kernel.FuncOp
     key: str
-    schedule: Nesting
+    schedule: Schedule
     constant: tuple[bool, ...]
     """Whether each input is the same in every call."""
     sizes: tuple[tuple[Sizes, ...], ...] | None
@@ -195,11 +196,13 @@ def candidates_of(source: Source, tried: Sequence[int] = ()) -> list[Candidate]:
         )
         weight = len(uses) * _predicted_time(cost)
         chosen = _as_chosen(function, constant, source.machine)
-        schedule, versions = nesting_of(chosen), chosen.attributes.get(VERSIONS)
+        schedule, versions = schedule_of(chosen), chosen.attributes.get(VERSIONS)
         key = kernel_key(function)
         each = [_sizes(function, placed, d) for d in dims]
         sizes = None if None in each else tuple(one for one in each if one is not None)
-        found[name] = Candidate(function, key, schedule, constant, sizes, weight, versions)
+        found[name] = Candidate(
+            function, key, schedule or Schedule(), constant, sizes, weight, versions
+        )
     return sorted(found.values(), key=lambda c: -c.weight)
 
 
@@ -285,28 +288,28 @@ class Search:
         if new > old * BETTER or sum(b < a for a, b in rounds) < ROUNDS - 1:
             return None  # a measurement on a busy machine may look better than it is
         name = self.candidate.name
-        levels = str(levels_of(self.candidate.function, best))
-        return Tuned(name, levels, float(f"{new:.3g}"), float(f"{old:.3g}"), self.tried)
+        return Tuned(name, str(best), float(f"{new:.3g}"), float(f"{old:.3g}"), self.tried)
 
-    def _near(self, schedule: Nesting) -> list[list[Nesting]]:
+    def _near(self, schedule: Schedule) -> list[list[Schedule]]:
         """Return, for each choice of a schedule, those that differ in it."""
         function = self.candidate.function
+        levels = KernelLevels(function, schedule)
         found = [
-            [with_tails(function, each) for each in choices]
-            for choices in variants(schedule, self.source.machine)
+            [with_best_tails(KernelLevels(function, each)) for each in choices]
+            for choices in variants(levels, self.source.machine)
         ]
-        tails = other_tails(function, schedule)
+        tails = other_tails(levels)
         return [*found, tails] if tails else found
 
-    def _time(self, schedule: Nesting) -> float:
+    def _time(self, schedule: Schedule) -> float:
         """Return the seconds of a launch; infinity if it does not compile or was timed before."""
-        if repr(schedule) in self.runs or (run := self._run(schedule)) is None:
+        if str(schedule) in self.runs or (run := self._run(schedule)) is None:
             return float("inf")
         return seconds_of(run)
 
-    def _run(self, schedule: Nesting) -> Run | None:
+    def _run(self, schedule: Schedule) -> Run | None:
         """Return a function that runs the scheduled kernel once; None if it does not compile."""
-        key = repr(schedule)
+        key = str(schedule)
         if key not in self.runs:
             self.tried += 1
             try:
@@ -315,7 +318,7 @@ class Search:
                 self.runs[key] = None
         return self.runs[key]
 
-    def compiled(self, schedule: Nesting) -> Launched:
+    def compiled(self, schedule: Schedule) -> Launched:
         """Compile the kernel alone with this schedule, and load it."""
         lowering = Lowering.of_lower_floor(self.source, program_of(self.candidate, schedule))
         lowering.after_scheduling()
@@ -372,11 +375,11 @@ class Launched:
         return time.perf_counter() - start
 
 
-def program_of(candidate: Candidate, schedule: Nesting) -> ModuleOp:
+def program_of(candidate: Candidate, schedule: Schedule) -> ModuleOp:
     """Return a module with the scheduled kernel, and a function that launches it."""
     module = _own_module(candidate.function, candidate.constant)
     function = _kernel_of(module)
-    write_nesting(function, schedule)
+    write_schedule(function, schedule)
     if candidate.versions is not None:
         function.attributes[VERSIONS] = candidate.versions
     return module

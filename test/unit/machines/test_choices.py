@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from nestings import has, nestings_in
+from nestings import has, levels_in
 
 import stepwell as sw
 from stepwell.core.machine import Machine, known_machine
@@ -42,7 +42,7 @@ def test_large_products(machine: str, marks: tuple[bool, bool], depths: tuple[in
     sizes = (1024, 1024, 1024), (512, 3072, 768)
     for (m, k, n), depth, marked in zip(sizes, depths, marks, strict=True):
         text = kernels_for(product(m, k, n), f"{machine},threads=2")
-        assert any(each.blocks[-1:] == (depth,) for each in nestings_in(text))
+        assert any(each.blocks[-1:] == (depth,) for each in levels_in(text))
         found = has(text, "prefetch"), has(text, "pack_first")
         assert found == (marked, marked)
 

@@ -13,7 +13,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.analysis.cost.accesses import Access, Shapes, accesses
 from stepwell.analysis.cost.work import Count, chain_from, count
-from stepwell.analysis.levels.nesting import LoopedOp, loop_ops, loops_of
+from stepwell.analysis.levels.kernel_ops import LoopedOp, loop_ops, loops_of
 from stepwell.analysis.structured import combiner, indices
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import PARALLEL, UNROLL, VECTOR, Level, Schedule

@@ -1,27 +1,31 @@
-"""The attribute `kernel.schedule` as the passes read and write it."""
+"""The attribute `kernel.schedule` as the passes read and build it."""
 
-from stepwell.analysis.levels.nesting import Lanes, Nesting, loop_ops
-from stepwell.analysis.levels.reading import (
-    check_levels,
-    lanes_of,
-    nesting_of,
-    nestings_of,
+from stepwell.analysis.levels.building import rebuilt
+from stepwell.analysis.levels.checking import check_levels
+from stepwell.analysis.levels.kernel_ops import LoopedOp, loop_ops, loops_of
+from stepwell.analysis.levels.queries import (
+    NO_LANES,
+    KernelLevels,
+    Lanes,
+    kernel_levels,
+    levels_of_versions,
     schedule_of,
-    sums_in_steps,
+    write_all,
+    write_schedule,
 )
-from stepwell.analysis.levels.writing import levels_of, write_nesting, write_nestings
 
 __all__ = [
+    "NO_LANES",
+    "KernelLevels",
     "Lanes",
-    "Nesting",
+    "LoopedOp",
     "check_levels",
-    "lanes_of",
-    "levels_of",
+    "kernel_levels",
+    "levels_of_versions",
     "loop_ops",
-    "nesting_of",
-    "nestings_of",
+    "loops_of",
+    "rebuilt",
     "schedule_of",
-    "sums_in_steps",
-    "write_nesting",
-    "write_nestings",
+    "write_all",
+    "write_schedule",
 ]

@@ -52,6 +52,12 @@ class InSteps:
         ]
         return ends[-1] + 1 if ends else 0
 
+    @cached_property
+    def packs(self) -> dict[int, str]:
+        """How each operand is packed that a level packs, by its number."""
+        found = (action for level in self.levels for action in level.actions)
+        return {each.number or 0: each.detail for each in found if each.name == "pack"}
+
     def step(self, loop: int, before: int) -> int:
         """Return the step of a loop inside of the first ``before`` levels, 0 if none splits it."""
         steps = [level.step for level in self.levels[:before] if level.loop == loop]

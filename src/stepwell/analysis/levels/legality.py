@@ -1,8 +1,7 @@
-"""The rules for nestings that depend on the kernel's ops, with an explanation of each refusal."""
+"""The rules for levels that depend on the kernel's ops, with an explanation of each refusal."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import NoReturn
@@ -12,11 +11,12 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from stepwell.analysis.levels.in_steps import InSteps, in_steps
-from stepwell.analysis.levels.nesting import LoopedOp, Nesting, is_free
+from stepwell.analysis.levels.in_steps import InSteps
+from stepwell.analysis.levels.kernel_ops import LoopedOp, is_free
+from stepwell.analysis.levels.queries import DOTS, KernelLevels
 from stepwell.analysis.products import byte_products, dot_elements, exact_count
 from stepwell.analysis.structured import CASTS, element, extents, in_panels, indices
-from stepwell.dialects.kernel.levels import PARALLEL, PEEL, Levels
+from stepwell.dialects.kernel.levels import PARALLEL, PEEL
 from stepwell.dialects.kernel.sharing import is_border
 
 MAX_SCRATCH_BYTES = 1 << 18
@@ -30,67 +30,60 @@ def refuse(message: str) -> NoReturn:
     raise VerifyException(message)
 
 
-def check_nesting(
-    ops: Sequence[LoopedOp],
-    loops: Sequence[list[bool]],
-    nesting: Nesting,
-    in_order: Sequence[Levels],
-) -> None:
-    """Check that a kernel with these ops may have this nesting.
-
-    in_order : the levels of each op
-    """
+def check_nest(levels: KernelLevels) -> None:
+    """Check that a kernel with these ops may have these levels."""
+    ops, loops = levels.ops, levels.loops
     if not ops:
         return
-    if not nesting.in_steps:
-        _check_steps(nesting)
+    if not levels.in_steps:
+        _check_steps(levels)
     inputs = [value.owner for op in ops if isinstance(op, linalg.GenericOp) for value in op.inputs]
-    if nesting.whole_reads and any(isinstance(o, Operation) and is_border(o) for o in inputs):
+    if levels.whole_reads and any(isinstance(o, Operation) and is_border(o) for o in inputs):
         refuse("an image within a border is read by single elements or vectors alone")
-    for op, each, (axis, width, many, *_) in zip(ops, loops, nesting.lanes, strict=True):
+    for op, each, (axis, width, many, *_) in zip(ops, loops, levels.lanes, strict=True):
         if 0 <= axis < len(each) and width * many > 1 and not each[axis] and not is_free(op, each):
             refuse(f"iterations of d{axis} run in order")
-    if nesting.split:
-        return _check_parts(ops, loops, nesting)
-    _check_vectors(nesting)
-    for number, levels in enumerate(in_order):
-        if (found := in_steps(levels, loops[number])) is not None:
-            _Steps(ops, loops, nesting, number, found).check()
+    if levels.parts:
+        return _check_parts(levels)
+    _check_vectors(levels)
+    for number, found in levels.sums.items():
+        _Steps(levels, number, found).check()
 
 
-def _check_steps(nesting: Nesting) -> None:
+def _check_steps(levels: KernelLevels) -> None:
     """Check that parallel iterations take whole inner steps."""
-    for loop, step in enumerate(nesting.steps):
-        inner = nesting.step(loop)
-        if step % inner or (loop != nesting.axis and 1 < inner < step):
+    for loop, step in enumerate(levels.steps):
+        inner = levels.step(loop)
+        if step % inner or (loop != levels.axis and 1 < inner < step):
             said = f"a thread takes {step} iterations of d{loop}, inside of which {inner} stand"
-            many = "a multiple of them" if loop == nesting.axis else "as many"
+            many = "a multiple of them" if loop == levels.axis else "as many"
             refuse(f"{said} side by side: take {many}")
 
 
-def _check_vectors(nesting: Nesting) -> None:
+def _check_vectors(levels: KernelLevels) -> None:
     """Check that ops agree on the vectorised shared loop, and that tiles fit it."""
     shared = {
-        lanes._replace(nontemporal=()) if 0 <= lanes.axis < nesting.shared else None
-        for lanes in nesting.lanes
+        lanes._replace(nontemporal=()) if 0 <= lanes.axis < levels.shared else None
+        for lanes in levels.lanes
     }
     if len(shared) > 1:
         refuse("ops of a kernel must agree on how the loops that they share are vectors")
-    if nesting.tile != (1, 1) and 0 <= nesting.axis < nesting.shared - 1:
+    if levels.tile != (1, 1) and 0 <= levels.axis < levels.shared - 1:
         refuse("tiles need vectors along the last shared loop or one of an op's own")
 
 
-def _check_parts(ops: Sequence[LoopedOp], loops: Sequence[list[bool]], nesting: Nesting) -> None:
+def _check_parts(levels: KernelLevels) -> None:
     """Check that sums may be split into parts."""
-    pairs = list(zip(ops, loops, strict=True))
+    loops, split = levels.loops, levels.parts.parts if levels.parts else 0
+    pairs = list(zip(levels.ops, loops, strict=True))
     sums = [(op, each) for op, each in pairs if not all(each)]
     known = all(is_free(op, each) and not _writes_along(op, each) for op, each in sums)
-    if not nesting.shared:
+    if not levels.shared:
         if not known or any(any(each) for _, each in sums):
             refuse("only full reductions by known combiners are cut into parts")
         return
     alone = len(sums) == 1 and not any(any(each[1:]) for each in loops)
-    if nesting.shared > 1 or not known or not alone or nesting.lanes[0].axis > 0:
+    if levels.shared > 1 or not known or not alone or levels.lanes[0].axis > 0:
         refuse(
             "a sum over rows is cut into parts only where one op reduces, by known combiners, and "
             "none has further loops in parallel"
@@ -98,10 +91,10 @@ def _check_parts(ops: Sequence[LoopedOp], loops: Sequence[list[bool]], nesting: 
     op, _ = sums[0]
     assert isinstance(op, linalg.GenericOp)
     columns = extents(op)[0]
-    bytes = sum(_bytes(element(value)) for value in op.outputs) * nesting.split * columns
+    bytes = sum(_bytes(element(value)) for value in op.outputs) * split * columns
     if columns == DYNAMIC_INDEX or bytes > MAX_SCRATCH_BYTES:
         refuse(
-            f"a sum over rows in {nesting.split} parts needs scratch for as many sums of each "
+            f"a sum over rows in {split} parts needs scratch for as many sums of each "
             f"column, at most {MAX_SCRATCH_BYTES} bytes: take fewer parts"
         )
 
@@ -121,30 +114,28 @@ def _bytes(kind: Attribute) -> int:
 class _Steps:
     """Checks the levels of a kernel whose sum is taken in steps."""
 
-    ops: Sequence[LoopedOp]
-    loops: Sequence[list[bool]]
-    nesting: Nesting
+    all: KernelLevels
     number: int
     """Of the op that sums."""
     levels: InSteps
 
     def check(self) -> None:
-        shared, number = self.nesting.shared, self.number
-        inner = [n for n, each in enumerate(self.loops) if len(each) > shared]
-        if inner != [number] or any(self.loops[number][shared:]):
+        shared, number = self.all.shared, self.number
+        inner = [n for n, each in enumerate(self.all.loops) if len(each) > shared]
+        if inner != [number] or any(self.all.loops[number][shared:]):
             refuse(
                 "a sum is taken in steps only where one op has loops besides the shared ones, a "
                 "sum over them all"
             )
-        op = self.ops[number]
+        op = self.all.ops[number]
         assert isinstance(op, linalg.GenericOp)
         self.op, self.column, self.row = op, shared - 1, shared - 2
-        if self.nesting.tile == (1, 1) or self.nesting.axis != self.column:
+        if self.all.tile == (1, 1) or self.all.axis != self.column:
             refuse(
                 "a sum in steps needs several results side by side, and vectors along the last "
                 "shared loop"
             )
-        self.tile = {self.row: self.nesting.tile[0], self.column: self.nesting.step(self.column)}
+        self.tile = {self.row: self.all.tile[0], self.column: self.all.step(self.column)}
         self.sizes = extents(op)
         self._check_op()
         self._check_order()
@@ -156,7 +147,7 @@ class _Steps:
 
     def _check_op(self) -> None:
         op, body = self.op, self.op.body.block
-        known = is_free(op, self.loops[self.number])
+        known = is_free(op, self.all.loops[self.number])
         start = op.outputs[0].owner
         started = isinstance(start, linalg.FillOp) or not op.results
         if len(op.outputs) != 1 or not known or not started:
@@ -185,7 +176,7 @@ class _Steps:
         if first != sorted(set(first)) or any(self.sizes[k] == DYNAMIC_INDEX for k in missing):
             refuse("threads take loops in order, and leave out only those of known length")
         inside = [
-            level for level in levels[steps.walked :] if not self.loops[self.number][level.loop]
+            level for level in levels[steps.walked :] if not self.all.loops[self.number][level.loop]
         ]
         split = levels[steps.splits[-1]].step == 1
         wanted = [
@@ -228,7 +219,7 @@ class _Steps:
         before = [self.sizes[k] for k in range(self.column + 1, self.levels.depth)]
         if deep is None or DYNAMIC_INDEX in before:
             refuse("an operand is packed only where the sum's first loops are of known length")
-        width = self.nesting.lanes[0].width
+        width = self.all.lanes[0].width
         unit = {self.column: self.tile[self.column]}.get(loop, 1 if self.dots else width)
         if (inside := self._inside(loop, n)) is None:
             refuse(f"'pack {operand}' needs a level around it that splits d{loop}")
@@ -255,15 +246,9 @@ class _Steps:
             )
 
     @property
-    def details(self) -> dict[int, str]:
-        """How operands are packed, after ``as``."""
-        found = [action for level in self.levels.levels for action in level.actions]
-        return {each.number or 0: each.detail for each in found if each.name == "pack"}
-
-    @property
     def dots(self) -> bool:
         """Whether operands are packed as words."""
-        return any(detail in ("dot", "biased_dot") for detail in self.details.values())
+        return any(how in DOTS for how in self.levels.packs.values())
 
     def _check_sums(self) -> None:
         """Check the scratch of partial sums."""
@@ -283,7 +268,7 @@ class _Steps:
         kind = element(self.op.inputs[operand])
         if self.dots:
             return -(-deep * 8 * _bytes(kind) // WORD_BITS) * (WORD_BITS // 8)
-        if self.nesting.accumulate_in_f32:
+        if self.levels.action("sum"):
             return 4 * deep
         return _bytes(_widened(self.op.body.block.args[operand])) * deep
 
@@ -302,12 +287,12 @@ class _Steps:
         near = packed is not None and packed[0] == last
         if self.levels.action("prefetch") and (self.panels or (packed and not near)):
             refuse("'prefetch' is for operands that are read in place, or packed by the same level")
-        if self.details.get(self.by_rows) == "first":
+        if self.levels.packs.get(self.by_rows) == "first":
             refuse("only the operand of the columns is packed as first")
         one = self._is_one_tile(last)
-        if self.details.get(self.by_columns) == "first" and not (near and one):
+        if self.levels.packs.get(self.by_columns) == "first" and not (near and one):
             refuse("'as first' is for one panel of columns, packed where the sum is split")
-        if self.nesting.accumulate_in_f32:
+        if self.levels.action("sum"):
             self._check_f32(self.levels.levels[last].step)
         if self.dots:
             self._check_dots()
@@ -322,12 +307,12 @@ class _Steps:
 
     def _check_dots(self) -> None:
         """Check that the packed words are operands of dot products."""
-        total, details = element(self.op.outputs[0]), self.details
+        total, details = element(self.op.outputs[0]), self.levels.packs
         elements = dot_elements(self.op.body.block)
         if elements is None or (total == i32) != (elements[0] in ("i8", "ui8")):
             refuse("only products of bytes summed in i32, and of halves in f32, are packed as dot")
         dots = [details.get(k, "") for k in (self.by_rows, self.by_columns)]
-        plain = not (self.nesting.accumulate_in_f32 or self.levels.action("prefetch"))
+        plain = not (self.levels.action("sum") or self.levels.action("prefetch"))
         if dots[0] not in ("dot", "biased_dot") or dots[1] != "dot" or not plain:
             refuse("both operands are packed as dot, without 'sum as f32' and 'prefetch'")
         last = self.levels.splits[-1]

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects import arith, memref, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, i1
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 
-from stepwell.analysis.levels.nesting import Lanes, LoopedOp, Nesting
+from stepwell.analysis.levels.kernel_ops import LoopedOp, op_extents
+from stepwell.analysis.levels.queries import KernelLevels, Lanes
 from stepwell.analysis.structured import (
     Index,
     element,
-    extents,
     in_panels,
     indices,
     is_contraction,
     is_parallel,
     linear,
-    shape,
 )
 from stepwell.dialects.kernel.sharing import is_border
 
@@ -28,27 +25,22 @@ TRAPS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.Floor
 READS = (memref.LoadOp, tensor.ExtractOp)
 
 
-def no_mask(ops: Sequence[LoopedOp], nesting: Nesting, number: int, lanes: Lanes) -> str:
+def no_mask(levels: KernelLevels, number: int, lanes: Lanes) -> str:
     """Return why the vectors of an op cannot end under a mask; "" if they can.
 
     Tiles and bands of contractions end in narrower vectors: these repeat for each step of the sum.
     """
-    op, (axis, width, *_) = ops[number], lanes
+    op, (axis, width, *_) = levels.ops[number], lanes
     if op_extents(op)[axis] != DYNAMIC_INDEX or width == 1:
         return "only vectors whose number is not known end under a mask"
-    if nesting.tile != (1, 1) or nesting.band > 1 or any(map(_contracts, ops)):
+    if levels.is_tiled or any(map(_contracts, levels.ops)):
         return "contractions end in narrower vectors"
-    if nesting.pipeline_rows:
+    if levels.pipeline_rows:
         return "software pipelines end in narrower vectors"
     padded = op.parent is not None and any(is_border(each) for each in op.parent.ops)
     if padded or not is_harmless(op) or not _is_side_by_side(op, axis):
         return "its lanes are not side by side, or what it computes in unused ones may fail"
     return ""
-
-
-def op_extents(op: LoopedOp) -> list[int]:
-    """Return the extent of each loop of an op."""
-    return list(shape(op.outputs[0])) if isinstance(op, linalg.FillOp) else extents(op)
 
 
 def _is_side_by_side(op: LoopedOp, axis: int) -> bool:

@@ -6,19 +6,20 @@ from xdsl.dialects import memref
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, OpResult
 
+from stepwell.analysis.levels.kernel_ops import LoopedOp
 from stepwell.analysis.levels.legality import refuse
-from stepwell.analysis.levels.nesting import Lanes, LoopedOp, Nesting, loop_ops
+from stepwell.analysis.levels.queries import KernelLevels, Lanes
 from stepwell.analysis.levels.repeats import Repeats, written
 from stepwell.analysis.structured import linear
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import OVERLAP
 
 
-def why_not_nontemporal(op: LoopedOp, nesting: Nesting, lanes: Lanes, output: int) -> str:
+def why_not_nontemporal(levels: KernelLevels, op: LoopedOp, lanes: Lanes, output: int) -> str:
     """Return why a result of an op cannot have nontemporal stores; "" if it can."""
     if output >= len(op.outputs):
         return f"the op has {len(op.outputs)} results"
-    if nesting.split:
+    if levels.parts:
         return "parts of a sum are kept in caches"
     value, index = written(op)[output]
     along = [linear(expr) for expr in index]
@@ -34,14 +35,14 @@ def why_not_nontemporal(op: LoopedOp, nesting: Nesting, lanes: Lanes, output: in
     return "" if kept else "it is read again, or is no result of the kernel"
 
 
-def check_stores(function: kernel.FuncOp, nesting: Nesting) -> None:
+def check_stores(levels: KernelLevels) -> None:
     """Check the nontemporal stores of a kernel's levels."""
-    for number, (op, lanes) in enumerate(zip(loop_ops(function), nesting.lanes, strict=True)):
+    for number, (op, lanes) in enumerate(zip(levels.ops, levels.lanes, strict=True)):
         for output in lanes.nontemporal:
-            said = why_not_nontemporal(op, nesting, lanes, output)
-            if not said and op in Repeats(function).keeping:
+            said = why_not_nontemporal(levels, op, lanes, output)
+            if not said and op in Repeats(levels.function).keeping:
                 said = "its old value is read"
-            if not said and lanes.tail == OVERLAP and lanes.axis >= nesting.shared:
+            if not said and lanes.tail == OVERLAP and lanes.axis >= levels.shared:
                 said = "lines would be written twice where vectors overlap"
             if said:
                 refuse(f"'nontemporal {output}' of op {number}: {said}")

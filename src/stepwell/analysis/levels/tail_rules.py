@@ -8,13 +8,13 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
+from stepwell.analysis.levels.kernel_ops import LoopedOp, op_extents
 from stepwell.analysis.levels.legality import refuse
-from stepwell.analysis.levels.masks import no_mask, op_extents
-from stepwell.analysis.levels.nesting import Lanes, LoopedOp, Nesting, loop_ops, loops_of
+from stepwell.analysis.levels.masks import no_mask
+from stepwell.analysis.levels.queries import KernelLevels, Lanes
 from stepwell.analysis.levels.repeats import Repeats
 from stepwell.analysis.levels.tails import PaddedRead, whole_tiles, within_border
 from stepwell.analysis.structured import extents, in_panels, indices, shape
-from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import BORDER, EVEN, MASK, OVERLAP, PEEL, REPEAT
 from stepwell.dialects.kernel.sharing import is_border
 
@@ -25,8 +25,8 @@ TWICE = "some iterations would run twice, and read what the first run has overwr
 class TailRules:
     """The facts of a kernel that decide which tail policies its levels may have."""
 
-    def __init__(self, function: kernel.FuncOp, nesting: Nesting) -> None:
-        self.nesting, self.ops = nesting, loop_ops(function)
+    def __init__(self, levels: KernelLevels) -> None:
+        self.levels, self.ops, function = levels, levels.ops, levels.function
         self.sizes = [op_extents(op) for op in self.ops]
         self.repeats = Repeats(function)
         borders: dict[SSAValue, linalg.GenericOp] = {
@@ -39,18 +39,18 @@ class TailRules:
 
     def shared(self, loop: int, tail: str) -> str:
         """Return why a tiled loop that all ops share cannot end so; "" if it can."""
-        unit, size = self.nesting.step(loop), self.sizes[0][loop]
+        unit, size = self.levels.step(loop), self.sizes[0][loop]
         known = size != DYNAMIC_INDEX
         if unit == 1 or tail == PEEL:
             return "its steps are single iterations" if tail != PEEL else ""
-        if tail == REPEAT and (known or loop != self.nesting.shared - 2):
+        if tail == REPEAT and (known or loop != self.levels.shared - 2):
             return "the last row is repeated only in tiles of rows whose number is not known"
         if tail in (EVEN, BORDER, OVERLAP) and not known:
             return "the extent of the loop is not known"
         if tail == EVEN and whole_tiles(size, unit) is None:
             return f"no steps of {unit} and {unit - 1} cover {size} iterations"
         if tail == BORDER:
-            outermost = loop == self.nesting.shared - 2 and loop >= self.nesting.parallel
+            outermost = loop == self.levels.shared - 2 and loop >= self.levels.parallel
             inside = within_border(size, unit, self.reads, loop) if self.padded else (0, 0)
             if not outermost or inside[1] == 0:
                 return "no whole steps of rows in one thread lie within a border"
@@ -60,23 +60,23 @@ class TailRules:
 
     def vectors(self, tail: str) -> str:
         """Return why a vectorised loop that all ops share cannot end so; "" if it can."""
-        nesting = self.nesting
+        levels = self.levels
         if tail not in (PEEL, OVERLAP, MASK):
             return f"vectors do not know '{tail}'"
         if tail == PEEL:  # ops without vectors too, which may have no loop
             return ""
-        loop, width, size = nesting.axis, nesting.lanes[0].width, self.sizes[0][nesting.axis]
+        loop, width, size = levels.axis, levels.lanes[0].width, self.sizes[0][levels.axis]
         if tail == MASK:
-            if loop != nesting.shared - 1:
+            if loop != levels.shared - 1:
                 return "only vectors along the last shared loop end under a mask"
-            said = (no_mask(self.ops, nesting, n, x) for n, x in enumerate(nesting.lanes))
+            said = (no_mask(levels, n, x) for n, x in enumerate(levels.lanes))
             return next(filter(None, said), "")
         if size == DYNAMIC_INDEX:
-            if loop != nesting.shared - 1 or width == 1 or self.padded:
+            if loop != levels.shared - 1 or width == 1 or self.padded:
                 return "vectors overlap along the last shared loop only if its extent is not known"
-        elif size < width or size % nesting.step(loop) == 0:
+        elif size < width or size % levels.step(loop) == 0:
             return f"{size} iterations leave no tail, or are less than a vector"
-        if width == 1 or any(map(self._is_torn, self.ops, [nesting.lanes[0]] * len(self.ops))):
+        if width == 1 or any(map(self._is_torn, self.ops, [levels.lanes[0]] * len(self.ops))):
             return TORN
         return "" if self.repeats.allowed() else TWICE
 
@@ -96,10 +96,10 @@ class TailRules:
         if tail == PEEL:
             return ""
         if tail == MASK:
-            return no_mask(self.ops, self.nesting, number, lanes)
+            return no_mask(self.levels, number, lanes)
         if tail != OVERLAP or width == 1:
             return f"a loop of one op that is not in vectors does not know '{tail}'"
-        if not loops_of(op)[axis]:
+        if not self.levels.loops[number][axis]:
             return "iterations of a sum do not overlap"
         size = self.sizes[number][axis]
         if size != DYNAMIC_INDEX and (size < width or size % width == 0):
@@ -109,18 +109,18 @@ class TailRules:
         return "" if self.repeats.allowed_in(op) else TWICE
 
 
-def check_tails(function: kernel.FuncOp, nesting: Nesting) -> None:
+def check_tails(levels: KernelLevels) -> None:
     """Check the tail policies of a kernel's levels."""
-    lanes = [(n, x) for n, x in enumerate(nesting.lanes) if x.tail != PEEL]
-    if not nesting.tails and not lanes:
+    lanes = [(n, x) for n, x in enumerate(levels.lanes) if x.tail != PEEL]
+    if not levels.tails and not lanes:
         return
-    if nesting.whole_reads:
+    if levels.whole_reads:
         refuse("a sum in steps or in parts peels its tails")
-    rules = TailRules(function, nesting)
-    for loop, tail in nesting.tails.items():
+    rules = TailRules(levels)
+    for loop, tail in levels.tails.items():
         _refuse_if(loop, tail, rules.shared(loop, tail))
     for number, each in lanes:
-        shared = each.axis < nesting.shared
+        shared = each.axis < levels.shared
         said = rules.vectors(each.tail) if shared else rules.own(number, each)
         _refuse_if(each.axis, each.tail, said)
 

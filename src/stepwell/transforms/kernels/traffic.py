@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, OpResult, SSAValue
 
-from stepwell.analysis.levels import nesting_of
+from stepwell.analysis.levels import kernel_levels
 from stepwell.analysis.structured import Index, identity, indices, linear, plain
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
@@ -211,7 +211,7 @@ class _Kernel:
 
     def _order(self, extents: list[int]) -> list[tuple[int, int]]:
         """Return the loops in the schedule's order: blocks, then tiles, else all in order."""
-        sizes = nesting_of(self.function).blocks
+        sizes = kernel_levels(self.function).blocks
         own = len(extents) - self.shared
         if not sizes or own != 1 or len(sizes) > len(extents):
             return list(enumerate(extents))

@@ -16,7 +16,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from stepwell.analysis.levels import nestings_of
+from stepwell.analysis.levels import levels_of_versions
 from stepwell.analysis.loop_extents import axes_of_extent
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.sharing import SCHEDULE
@@ -44,11 +44,11 @@ def version(function: kernel.FuncOp, number: int) -> kernel.FuncOp:
 
 def keep_packed_versions(function: kernel.FuncOp) -> None:
     """Keep the versions whose packed panels are as wide as those of the kernel's own blocks."""
-    own, *others = nestings_of(function)
+    own, *others = levels_of_versions(function)
     found = versions_in(function.attributes.pop(VERSIONS, None))
     wide = own.blocks[-2:-1]
     pairs = zip(found, others, strict=True)
-    if kept := [version for version, nesting in pairs if nesting.blocks[-2:-1] == wide]:
+    if kept := [version for version, levels in pairs if levels.blocks[-2:-1] == wide]:
         function.attributes[VERSIONS] = ArrayAttr(kept)
 
 

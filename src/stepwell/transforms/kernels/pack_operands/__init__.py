@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, TensorType, 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from stepwell.analysis.constness import constants_of, entries
-from stepwell.analysis.levels import nesting_of
+from stepwell.analysis.levels import kernel_levels
 from stepwell.dialects import kernel
 from stepwell.transforms.kernels.pack_operands.kernels import (
     Operand,
@@ -71,7 +71,7 @@ class PackOperands(Pass):
         """Pack the operands that repay it."""
         wanted: dict[kernel.FuncOp, Operand] = {}
         functions = [f for f in op.ops if isinstance(f, kernel.FuncOp)]
-        blocked = [f for f in functions if nesting_of(f).blocks]
+        blocked = [f for f in functions if kernel_levels(f).blocks]
         for function in blocked:
             if (found := operand_of(function)) is not None:
                 wanted[function] = found
@@ -106,10 +106,10 @@ class _Packing:
         for function, found in launches.items():
             operand = self.wanted[function]
             small = operand.bytes <= self.most
-            nesting = nesting_of(function)
-            once = MIN_PACKING_BLOCKS if nesting.pack_first else MIN_BLOCKS
+            levels = kernel_levels(function)
+            once = MIN_PACKING_BLOCKS if "first" in levels.packs.values() else MIN_BLOCKS
             again = small and operand.repeated >= (MIN_FILTER_BLOCKS if operand.convolves else once)
-            if nesting.dots:  # blocks pack words themselves, in runs if they can
+            if "dot" in levels.packs.values():  # blocks pack words themselves, in runs if they can
                 again = small and operand.convolves
             number = operand.argument.index
             packed = [

@@ -23,13 +23,16 @@ from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from stepwell.analysis.levels import (
+    KernelLevels,
     Lanes,
-    Nesting,
-    nesting_of,
-    nestings_of,
-    write_nesting,
-    write_nestings,
+    kernel_levels,
+    levels_of_versions,
+    rebuilt,
+    write_all,
+    write_schedule,
 )
+from stepwell.analysis.levels.building import Inner, around_tiles, in_threads, nest
+from stepwell.analysis.levels.queries import DOTS
 from stepwell.analysis.structured import (
     Index,
     array_of_maps,
@@ -42,6 +45,7 @@ from stepwell.analysis.structured import (
 )
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
+from stepwell.dialects.kernel.levels import Level, Schedule
 from stepwell.dialects.types import dtype, locate
 from stepwell.transforms.kernels.versions import keep_packed_versions
 
@@ -137,11 +141,11 @@ def operand_of(function: kernel.FuncOp) -> Operand | None:
         for op in function.body.block.ops
         if isinstance(op, linalg.GenericOp) and not all(is_parallel(op))
     ]
-    nesting = nesting_of(function)
-    if not nesting.blocks or len(sums) != 1:
+    levels = kernel_levels(function)
+    if not levels.blocks or len(sums) != 1:
         return None
     (op,) = sums
-    lanes, where = nesting.lanes[0].width, indices(op)
+    lanes, where = levels.lanes[0].width, indices(op)
     along = [
         k
         for k in range(len(op.inputs))
@@ -151,9 +155,9 @@ def operand_of(function: kernel.FuncOp) -> Operand | None:
     value = op.inputs[number]
     if number < 0 or not isinstance(value, BlockArgument):
         return None
-    columns = nesting.tile[1] * lanes
+    columns = levels.step(shared - 1)
     found = _operand(op, number, value, where[number], shared, columns, lanes)
-    return found and replace(found, repeated=_repeated(op, shared, nesting.blocks))
+    return found and replace(found, repeated=_repeated(op, shared, levels.blocks))
 
 
 def _repeated(op: linalg.GenericOp, shared: int, block: Sequence[int]) -> int:
@@ -253,19 +257,17 @@ def packing_kernel(operand: Operand) -> kernel.FuncOp:
     copy = linalg.GenericOp([given], [into], Region(body), maps, kinds, [target])
     block.add_ops([copy, kernel.ReturnOp([copy.results[0]])])
     shared = operand.column + 1
-    nesting = Nesting(shared, lanes=(Lanes(operand.column, operand.lanes),))
+    steps = [1] * operand.column
+    inner, threads = Inner([*steps, operand.lanes], [Lanes(operand.column, operand.lanes)]), ()
     if (work := prod(operand.sizes)) >= 2 * ELEMENTS_PER_THREAD:
         each = work // max(prod(operand.extents[: operand.column]) * operand.sizes[shared - 1], 1)
-        nesting.parallel, nesting.grain = (
-            shared,
-            -(-ELEMENTS_PER_THREAD // max(each, 1)) * operand.width,
-        )
-        nesting.steps = (*(1 for _ in range(operand.column)), operand.width)
+        grain = -(-ELEMENTS_PER_THREAD // max(each, 1)) * operand.width
+        threads = in_threads([*steps, operand.width], grain)
     attributes: dict[str, Attribute] = {"kernel.shared": choices.spelled(shared)}
     function = kernel.FuncOp(
         "pack", FunctionType.from_lists([source, target], [target]), Region(block), attributes
     )
-    write_nesting(function, nesting)
+    write_schedule(function, nest([copy], inner, threads))
     locate(function, operand.op.location)
     return function
 
@@ -277,12 +279,26 @@ def _zero(kind: Attribute) -> FloatAttr | IntegerAttr:
     return FloatAttr(0.0, kind)
 
 
+def _unpacked(levels: KernelLevels, number: int) -> Schedule:
+    """Return levels that copy an operand into panels no more, and prefetch nothing of it.
+
+    Words for dot products are packed from the panels.
+    """
+
+    def plain(level: Level) -> Level:
+        kept = (a for a in level.actions if a.name != "prefetch" and (a.name, a.number) != packed)
+        return replace(level, actions=tuple(kept))
+
+    packed = ("pack", number) if levels.packs.get(number) not in DOTS else ()
+    return rebuilt(levels, outer=tuple(map(plain, around_tiles(levels))))
+
+
 def read_packed(function: kernel.FuncOp, operand: Operand) -> bool:
     """Make ``function`` read ``operand`` packed; return whether it still reads it unpacked too.
 
     Then the packed operand is an additional argument, right after the other.
     """
-    old, nestings = operand.argument, nestings_of(function)
+    old, lists = operand.argument, levels_of_versions(function)
     new = function.body.block.insert_arg(TensorType(element(old), operand.sizes), old.index + 1)
     new.name_hint = f"{old.name_hint}_packed" if old.name_hint else "packed"
     op = operand.op
@@ -294,8 +310,7 @@ def read_packed(function: kernel.FuncOp, operand: Operand) -> bool:
     maps = list(op.indexing_maps.data)
     maps[operand.number] = map_attribute(loops, index)
     op.indexing_maps = ArrayAttr(maps)
-    found = [replace(each, pack_first=False, prefetch=0) for each in nestings]
-    write_nestings(function, found)  # the kernel packs nothing any more
+    write_all(function, [_unpacked(each, operand.number) for each in lists])
     keep_packed_versions(function)
     read = old.first_use is not None
     if not read:

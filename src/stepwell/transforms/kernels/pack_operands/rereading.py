@@ -26,17 +26,17 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.analysis.constness import RESOURCE, attributes_of
-from stepwell.analysis.levels import Lanes, Nesting, lanes_of, nesting_of, write_nesting
-from stepwell.analysis.levels.nesting import NO_LANES
+from stepwell.analysis.levels import NO_LANES, Lanes, kernel_levels, write_schedule
+from stepwell.analysis.levels.building import Inner, in_threads, nest
 from stepwell.analysis.structured import array_of_maps, constant_of, element, identity, indices
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.types import dtype, locate
 from stepwell.transforms.kernels.pack_operands.kernels import ELEMENTS_PER_THREAD
 from stepwell.transforms.kernels.same_kernels import Shared
+from stepwell.transforms.kernels.schedule.nest import parallel_steps
 from stepwell.transforms.kernels.schedule.reasons import explain_choice, spell_bytes
 from stepwell.transforms.kernels.schedule.tails import choose_tails
-from stepwell.transforms.kernels.schedule.threads import parallel_steps
 
 MIN_ITERATIONS = 16
 """Iterations that repay a copy."""
@@ -59,7 +59,7 @@ def copy_reread_arguments(module: ModuleOp, most: int) -> None:
             if not isinstance(launch, kernel.LaunchOp):
                 continue
             callee = kernels[launch.callee.string_value()]
-            if nesting_of(callee).blocks:  # packs its operand, or reads it packed
+            if kernel_levels(callee).blocks:  # packs its operand, or reads it packed
                 continue
             for n, value in enumerate(launch.inputs):
                 if not MIN_BYTES <= _bytes(value) <= most or not _is_argument(value, function):
@@ -92,7 +92,8 @@ def _is_argument(value: SSAValue, function: func.FuncOp) -> bool:
 
 def _lanes(callee: kernel.FuncOp, argument: BlockArgument) -> int:
     """Return the lanes of the vectors in which a kernel reads all of an argument; else 0."""
-    found, chosen = 0, lanes_of(callee)
+    found, levels = 0, kernel_levels(callee)
+    chosen: dict[Operation, Lanes] = dict(zip(levels.ops, levels.lanes, strict=True))
     for use in argument.uses:
         op = use.operation
         lanes = chosen.get(op, NO_LANES)
@@ -173,16 +174,17 @@ def _copying(
     copy = linalg.GenericOp([given], [made], Region(body), maps, kinds, [kind])
     block.add_ops([copy, kernel.ReturnOp([copy.results[0]])])
     outer = max(rank - 1, 1)
-    nesting = Nesting(outer, lanes=(Lanes(rank - 1, lanes, INTERLEAVED_VECTORS),))
+    steps = [1] * outer if rank > 1 else [lanes * INTERLEAVED_VECTORS]
+    inner, threads = Inner(steps, [Lanes(rank - 1, lanes, INTERLEAVED_VECTORS)]), ()
     if prod(sizes) >= 2 * ELEMENTS_PER_THREAD:
         each = sizes[-1] if rank > 1 else 1
-        nesting.parallel, nesting.grain = outer, -(-ELEMENTS_PER_THREAD // max(each, 1))
-        nesting.steps = parallel_steps(nesting, [[True] * rank])
+        steps = steps if rank > 1 else parallel_steps(steps, 1, 0)
+        threads = in_threads(steps, -(-ELEMENTS_PER_THREAD // max(each, 1)))
     attributes: dict[str, Attribute] = {"kernel.shared": choices.spelled(outer)}
     function = kernel.FuncOp(
         "reread", FunctionType.from_lists([kind, kind], [kind]), Region(block), attributes
     )
-    write_nesting(function, nesting)
+    write_schedule(function, nest([copy], inner, threads))
     choose_tails(function)
     locate(function, loop.location)
     return function

@@ -27,8 +27,14 @@ from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.constness import constant_arguments
 from stepwell.analysis.cost.program import Program
-from stepwell.analysis.levels import Lanes, Nesting, check_levels, schedule_of, write_nesting
-from stepwell.analysis.levels.nesting import LoopedOp, loop_ops
+from stepwell.analysis.levels import (
+    Lanes,
+    LoopedOp,
+    check_levels,
+    loop_ops,
+    schedule_of,
+    write_schedule,
+)
 from stepwell.analysis.structured import element, indices
 from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
@@ -38,9 +44,11 @@ from stepwell.transforms.kernels.kernel_signature import launches_of
 from stepwell.transforms.kernels.schedule.along import sums_along, vectorise_apart
 from stepwell.transforms.kernels.schedule.beyond import Arguments
 from stepwell.transforms.kernels.schedule.block_sizes import lanes_of_columns
-from stepwell.transforms.kernels.schedule.blocking import Contraction, choose, wants_prefetch
+from stepwell.transforms.kernels.schedule.blocking import choose, wants_prefetch
+from stepwell.transforms.kernels.schedule.contraction import Contraction
 from stepwell.transforms.kernels.schedule.groups import Device, write_groups
 from stepwell.transforms.kernels.schedule.locked import write_all_tuned
+from stepwell.transforms.kernels.schedule.nest import Nest
 from stepwell.transforms.kernels.schedule.nontemporal import store_past_caches
 from stepwell.transforms.kernels.schedule.panels import panel_columns_of, vectorise_panels
 from stepwell.transforms.kernels.schedule.reasons import explain_choice, explanations
@@ -55,7 +63,6 @@ from stepwell.transforms.kernels.schedule.searching import (
     stay_alone,
 )
 from stepwell.transforms.kernels.schedule.sums import choose_lanes
-from stepwell.transforms.kernels.schedule.threads import parallel_steps
 from stepwell.transforms.kernels.schedule.tiles import PREFETCH_STEPS, register_tile
 from stepwell.transforms.kernels.schedule.transposing_copy import transposing_copy
 from stepwell.transforms.kernels.schedule.vectors import (
@@ -150,45 +157,29 @@ def _schedule(
     if not ops:
         return share_tasks(function)
     shared = choices.number(function, "kernel.shared")
-    nesting, panels = Nesting(shared), panel_columns_of(ops, shared)
+    nest, panels = Nest(function, ops, shared), panel_columns_of(ops, shared)
     if panels is not None:
-        vectorise_panels(function, ops[0], nesting, panels, machine)
+        vectorise_panels(nest, panels, machine)
     elif machine.l2 and (width := transposing_copy(ops, shared, machine)) is not None:
-        _write_transpose(function, ops[0], nesting, width)
+        _transpose(nest, width)
     elif machine.l2 and sums_along(ops, shared, machine):
-        vectorise_apart(function, ops, nesting, machine, given, True)
-    elif (blocks := _blocks(function, ops, shared, machine, given)) and not _reads_in_place(
-        function, ops, blocks, machine, given
+        vectorise_apart(nest, machine, given, True)
+    elif (chosen := _contraction(nest, machine, given)) and not _reads_in_place(
+        function, chosen, machine, given
     ):
-        return _schedule_blocks(function, ops, nesting, blocks, machine, some)
+        levels = chosen.levels(ops, shared)
+        levels = drop_marks(function, levels, machine)
+        return write_schedule(function, levels if some else improve(function, levels, machine))
     elif sum(loops.contracts for loops in ops) > 1 and _have_own(ops, shared):
-        _vectorise_band(function, ops, nesting, machine)
+        _vectorise_band(nest, machine)
     elif (axis := _shared_axis(ops, shared)) is not None:
-        _vectorise_shared(function, ops, axis, nesting, machine)
+        _vectorise_shared(nest, axis, machine)
     else:
-        vectorise_apart(function, ops, nesting, machine, given)
-    run_in_parallel(function, ops, nesting, machine, given)
-    _write(function, ops, nesting, panels)
+        vectorise_apart(nest, machine, given)
+    levels = run_in_parallel(nest, machine, given)
     if some is None and not is_scattered(ops):
-        work = sum(loops.iterations * loops.work for loops in ops)
-        stay_alone(function, nesting, work, machine)
-
-
-def _write(
-    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, panels: int | None = None
-) -> None:
-    """Write the chosen nesting as levels."""
-    _complete(function, ops, nesting, panels)
-    write_nesting(function, nesting)
-
-
-def _complete(
-    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, panels: int | None = None
-) -> None:
-    """Set the lanes of all ops and the steps of parallel loops."""
-    chosen = {loops.op: loops.lanes for loops in ops}
-    nesting.lanes = tuple(chosen[op] for op in loop_ops(function))
-    nesting.steps = parallel_steps(nesting, [loops.parallel for loops in ops], panels)
+        levels = stay_alone(nest, levels, machine)
+    write_schedule(function, levels)
 
 
 def _read(op: LoopedOp, some: Range | None) -> Loops:
@@ -217,102 +208,53 @@ def _shared_axis(ops: Sequence[Loops], shared: int) -> int | None:
     return axis if together > apart or tiled or not _have_own(ops, shared) else None
 
 
-def _blocks(
-    function: kernel.FuncOp,
-    ops: Sequence[Loops],
-    shared: int,
-    machine: Machine,
-    given: Arguments,
-) -> Contraction | None:
-    """Return the blocks of a large contraction."""
-    plain = all(isinstance(op, STRAIGHT) and not is_border(op) for op in function.body.block.ops)
-    return choose(ops, shared, machine, given) if plain else None
+def _contraction(nest: Nest, machine: Machine, given: Arguments) -> Contraction | None:
+    """Return the blocks, strips or tiles of a large contraction."""
+    body = nest.function.body.block
+    plain = all(isinstance(op, STRAIGHT) and not is_border(op) for op in body.ops)
+    return choose(nest.ops, nest.shared, machine, given) if plain else None
 
 
-def _write_transpose(function: kernel.FuncOp, loops: Loops, nesting: Nesting, width: int) -> None:
+def _transpose(nest: Nest, width: int) -> None:
     """Transpose through registers, in blocks of as many rows as a vector has lanes."""
-    explain_choice(
-        function,
-        lambda: f"a copy across rows, in tiles of {width} by {width} transposed in registers",
-    )
-    loops.lanes, nesting.tile = Lanes(nesting.shared - 1, width), (width, 1)
+    said = f"a copy across rows, in tiles of {width} by {width} transposed in registers"
+    explain_choice(nest.function, lambda: said)
+    nest.ops[0].lanes = Lanes(nest.shared - 1, width)
+    nest.steps[nest.shared - 2] = width
 
 
 def _reads_in_place(
-    function: kernel.FuncOp,
-    ops: Sequence[Loops],
-    blocks: Contraction,
-    machine: Machine,
-    given: Arguments,
+    function: kernel.FuncOp, chosen: Contraction, machine: Machine, given: Arguments
 ) -> bool:
     """Whether tiles that read both operands where they lie are predicted to take less time.
 
     Rounding depends on this choice, so it is made for one thread whatever their number.
     """
+    if not chosen.may_read_in_place or not all_known(function):
+        return False
     shared = choices.number(function, "kernel.shared")
-    axis = _shared_axis(ops, shared)
-    if not blocks.may_read_in_place or axis is None or not all_known(function):
+    nest = Nest(function, [read(op) for op in loop_ops(function)], shared)
+    if (axis := _shared_axis(nest.ops, shared)) is None:
         return False
     one = replace(machine, threads=1, cores=1)
-    packed, tiled = Nesting(shared), Nesting(shared)
     with explanations():  # of choices that may not be made
-        others = [read(loops.op) for loops in ops]
-        if (chosen := _blocks(function, others, shared, one, given)) is None:
+        if (alone := _contraction(nest, one, given)) is None:
             return False
-        _write_blocks(others, packed, chosen)
-        _complete(function, others, packed)
-        others = [read(loops.op) for loops in ops]
-        _vectorise_shared(function, others, axis, tiled, one)
-        if tiled.tile == (1, 1):
+        packed = alone.levels(nest.ops, shared)
+        _vectorise_shared(nest, axis, one)
+        if not nest.steps:
             return False
-        run_in_parallel(function, others, tiled, one, given)
-        _complete(function, others, tiled)
+        tiled = run_in_parallel(nest, one, given)
     return is_faster(function, tiled, packed, one)
 
 
-def _schedule_blocks(
-    function: kernel.FuncOp,
-    ops: Sequence[Loops],
-    nesting: Nesting,
-    blocks: Contraction,
-    machine: Machine,
-    some: Range | None,
-) -> None:
-    _write_blocks(ops, nesting, blocks)
-    _write(function, ops, nesting)
-    if drop_marks(function, nesting, machine):
-        _write(function, ops, nesting)
-    if some is None:
-        improve(function, nesting, machine)
-
-
-def _write_blocks(ops: Sequence[Loops], nesting: Nesting, chosen: Contraction) -> None:
-    for loops in ops:
-        loops.lanes = Lanes(nesting.shared - 1, chosen.width)
-    nesting.tile, nesting.blocks = chosen.tile, chosen.block
-    nesting.strip = chosen.strip or (0, 0)
-    for name in (
-        "pack_rows",
-        "accumulate_in_f32",
-        "dots",
-        "bias_to_unsigned",
-        "pack_first",
-    ):
-        setattr(nesting, name, getattr(chosen, name))
-    in_steps = chosen.block or chosen.strip
-    nesting.prefetch = (1 if in_steps else PREFETCH_STEPS) if chosen.prefetch else 0
-    nesting.parallel = nesting.shared
-
-
-def _vectorise_band(
-    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Machine
-) -> None:
+def _vectorise_band(nest: Nest, machine: Machine) -> None:
     """Run contractions that share rows in bands of several rows, each op in its own loops.
 
     The rows of a band by the vectors in flight are the register tile of each contraction.
     """
-    shared = nesting.shared
-    for loops in ops:
+    shared = nest.shared
+    for loops in nest.ops:
         axis = own_axis(loops, shared)
         if axis is None:
             continue
@@ -324,12 +266,12 @@ def _vectorise_band(
             many = min(4 if machine.vector_bits >= 512 else 2, max(loops.size(axis) // width, 1))
         loops.lanes = Lanes(axis, width, many)
     if shared:
-        rows = ops[0].extents[shared - 1]
-        nesting.band = band = BAND_ROWS if rows == DYNAMIC_INDEX else max(min(BAND_ROWS, rows), 1)
-        explain_choice(
-            function,
-            lambda: f"bands of {band} rows: what one contraction leaves for another is scratch",
-        )
+        rows = nest.ops[0].extents[shared - 1]
+        band = BAND_ROWS if rows == DYNAMIC_INDEX else max(min(BAND_ROWS, rows), 1)
+        if band > 1:
+            nest.steps[shared - 1] = band
+        said = f"bands of {band} rows: what one contraction leaves for another is scratch"
+        explain_choice(nest.function, lambda: said)
 
 
 def _columns(loops: Loops, axis: int, machine: Machine) -> int:
@@ -351,14 +293,8 @@ def _have_own(ops: Sequence[Loops], shared: int) -> bool:
     return any(own_axis(loops, shared) is not None for loops in ops)
 
 
-def _vectorise_shared(
-    function: kernel.FuncOp,
-    ops: Sequence[Loops],
-    axis: int,
-    nesting: Nesting,
-    machine: Machine,
-) -> None:
-    shared = nesting.shared
+def _vectorise_shared(nest: Nest, axis: int, machine: Machine) -> None:
+    ops, shared = nest.ops, nest.shared
     contraction = next((loops for loops in ops if loops.contracts), None)
     window = next((loops for loops in ops if slides(loops, shared)), None)
     tiled = (contraction or window) is not None and axis == shared - 1 and shared >= 2
@@ -366,14 +302,13 @@ def _vectorise_shared(
     if contraction and tiled:
         width = lanes_of_columns(contraction, axis, width, machine)
     if width == 1:
-        explain_choice(
-            function, lambda: f"no vectors: loop {axis} is too short for the elements' size"
-        )
+        said = f"no vectors: loop {axis} is too short for the elements' size"
+        explain_choice(nest.function, lambda: said)
         return
     apart = not (contraction or (window and tiled))
     many = _many(ops, axis, width, machine) if apart else 1
     explain_choice(
-        function,
+        nest.function,
         lambda: (
             f"vectors of {width}, {many} at once, along loop {axis}, which all ops share: "
             f"neighbours along it lie side by side in {min(o.score(axis) for o in ops):.0%} of the "
@@ -383,12 +318,14 @@ def _vectorise_shared(
     for loops in ops:
         loops.lanes = Lanes(axis, width, many)
     if contraction and tiled:
-        _tile(function, contraction, nesting, width, machine)
-        if nesting.tile != (1, 1) and wants_prefetch(contraction, shared, machine):
-            nesting.prefetch = PREFETCH_STEPS
+        _tile(nest, contraction, width, machine)
+        if nest.steps and wants_prefetch(contraction, shared, machine):
+            nest.prefetch = PREFETCH_STEPS
     elif window and tiled:
-        nesting.tile = window_tile(window, shared, width, machine)
-        nesting.unroll = written_out(window, shared, nesting.tile)
+        rows, vectors = window_tile(window, shared, width, machine)
+        nest.unroll = written_out(window, shared, (rows, vectors))
+        if rows * vectors > 1:
+            nest.set_tile(rows, vectors * width)
 
 
 def _many(ops: Sequence[Loops], axis: int, width: int, machine: Machine) -> int:
@@ -429,11 +366,9 @@ def _read_again(ops: Sequence[Loops], width: int) -> int:
     return again
 
 
-def _tile(
-    function: kernel.FuncOp, contraction: Loops, nesting: Nesting, width: int, machine: Machine
-) -> None:
+def _tile(nest: Nest, contraction: Loops, width: int, machine: Machine) -> None:
     """Choose the block of the result that stays in registers: rows by vectors."""
-    shared = nesting.shared
+    shared = nest.shared
     high, wide = contraction.extents[shared - 2], contraction.extents[shared - 1]
     likely = contraction.likely
     high, wide = likely.get(shared - 2, high), likely.get(shared - 1, wide)
@@ -441,11 +376,8 @@ def _tile(
     registers = machine.vector_registers // max(len(contraction.op.outputs), 1)
     rows, vectors = register_tile(high, wide, deep, width, registers, machine.in_flight)
     if rows * vectors > 1:
-        explain_choice(
-            function,
-            lambda: (
-                f"{rows} rows by {vectors} vectors of the result stay in registers while "
-                "the sum runs"
-            ),
+        said = (
+            f"{rows} rows by {vectors} vectors of the result stay in registers while the sum runs"
         )
-        nesting.tile = rows, vectors
+        explain_choice(nest.function, lambda: said)
+        nest.set_tile(rows, vectors * width)

@@ -11,11 +11,11 @@ from math import prod
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 
-from stepwell.analysis.levels import Lanes, Nesting
+from stepwell.analysis.levels import Lanes
 from stepwell.analysis.structured import element, indices, is_not_fused
 from stepwell.core.machine import Machine
-from stepwell.dialects import kernel
 from stepwell.transforms.kernels.schedule.beyond import Arguments, stays
+from stepwell.transforms.kernels.schedule.nest import Nest
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import (
     Loops,
@@ -61,57 +61,44 @@ def sums_along(ops: Sequence[Loops], shared: int, machine: Machine) -> bool:
     )
 
 
-def _run_rows_abreast(function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting) -> None:
+def _run_rows_abreast(nest: Nest) -> None:
     """Run several rows of a sequential op, such as a running sum, side by side.
 
     Each step depends on the one before; the steps of other rows hide its latency.
     """
-    ordered = [loops for loops in ops if not all(loops.parallel)]
-    shared = nesting.shared
+    ordered = [loops for loops in nest.ops if not all(loops.parallel)]
+    shared = nest.shared
     if not shared or any(loops.lanes.axis >= 0 for loops in ordered):
         return
     if not ordered or any(o.free or o.parallel.count(False) != 1 for o in ordered):
         return
-    rows = ops[0].extents[shared - 1]
+    rows = nest.ops[0].extents[shared - 1]
     band = ROWS_AT_ONCE if rows == DYNAMIC_INDEX else min(ROWS_AT_ONCE, rows)
     if band > 1:
-        nesting.band = band
+        nest.steps[shared - 1] = band
         explain_choice(
-            function, lambda: f"{band} rows at a time, for steps along one wait for each other"
+            nest.function, lambda: f"{band} rows at a time, for steps along one wait for each other"
         )
 
 
-def vectorise_apart(
-    function: kernel.FuncOp,
-    ops: Sequence[Loops],
-    nesting: Nesting,
-    machine: Machine,
-    given: Arguments,
-    long: bool = False,
-) -> None:
+def vectorise_apart(nest: Nest, machine: Machine, given: Arguments, long: bool = False) -> None:
     """Vectorise each op along its own loop; tile a contraction if its sum is ``long``."""
-    for loops in ops:
-        _vectorise_own(loops, nesting.shared, machine)
+    for loops in nest.ops:
+        _vectorise_own(loops, nest.shared, machine)
     if machine.l2:
-        _tile_own(function, ops, nesting, machine, long)
-        _run_rows_abreast(function, ops, nesting)
-        _sum_rows_together(function, ops, nesting, machine, given)
+        _tile_own(nest, machine, long)
+        _run_rows_abreast(nest)
+        _sum_rows_together(nest, machine, given)
 
 
-def _sum_rows_together(
-    function: kernel.FuncOp,
-    ops: Sequence[Loops],
-    nesting: Nesting,
-    machine: Machine,
-    given: Arguments,
-) -> None:
+def _sum_rows_together(nest: Nest, machine: Machine, given: Arguments) -> None:
     """Sum several rows of a matrix at once where each is multiplied by the same vector.
 
     A vector that is loaded serves all of them, and their sums hide each other's latency. From
     memory, rows that are read one after another come faster.
     """
-    sums = [loops for loops in ops if not all(loops.parallel)]
-    if nesting.shared != 1 or nesting.band > 1 or len(sums) != 1 or len(sums[0].parallel) != 2:
+    sums = [loops for loops in nest.ops if not all(loops.parallel)]
+    if nest.shared != 1 or nest.steps or len(sums) != 1 or len(sums[0].parallel) != 2:
         return
     (found,) = sums
     op = found.op
@@ -128,9 +115,11 @@ def _sum_rows_together(
         return
     if given.distance(rows[0], bytes) >= stays(machine):
         return
-    nesting.band = ROWS_AT_ONCE
+    nest.steps[0] = ROWS_AT_ONCE
     found.lanes = found.lanes._replace(many=1)
-    explain_choice(function, lambda: f"{ROWS_AT_ONCE} rows at a time, multiplied by one vector")
+    explain_choice(
+        nest.function, lambda: f"{ROWS_AT_ONCE} rows at a time, multiplied by one vector"
+    )
 
 
 def _vectorise_own(loops: Loops, shared: int, machine: Machine) -> None:
@@ -152,15 +141,13 @@ def _vectorise_own(loops: Loops, shared: int, machine: Machine) -> None:
     loops.lanes = Lanes(axis, width, many)
 
 
-def _tile_own(
-    function: kernel.FuncOp, ops: Sequence[Loops], nesting: Nesting, machine: Machine, long: bool
-) -> None:
+def _tile_own(nest: Nest, machine: Machine, long: bool) -> None:
     """Choose a tile of rows and columns for a contraction that is vectorised along its sum.
 
     Each vector of either operand is then read once for several sums.
     """
-    shared = nesting.shared
-    (found, *others) = [each for each in ops if len(each.parallel) > shared] or [None]
+    shared = nest.shared
+    (found, *others) = [each for each in nest.ops if len(each.parallel) > shared] or [None]
     if found is None or others or shared < 2 or found.lanes.axis < 0:
         return
     axis, width, *_ = found.lanes
@@ -174,7 +161,8 @@ def _tile_own(
     if rows * columns == 1 or columns < 2:
         return
     explain_choice(
-        function,
+        nest.function,
         lambda: f"{rows} rows by {columns} columns of the result are summed at once",
     )
-    found.lanes, nesting.tile = Lanes(axis, width), (rows, columns)
+    found.lanes = Lanes(axis, width)
+    nest.set_tile(rows, columns)

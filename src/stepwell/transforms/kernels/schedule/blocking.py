@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from xdsl.dialects import tensor
@@ -17,8 +17,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
+from stepwell.analysis.levels.kernel_ops import first_of_rows
 from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
-from stepwell.analysis.levels.nesting import first_of_rows
 from stepwell.analysis.products import byte_products, exact_count
 from stepwell.analysis.structured import CASTS, combiner, element, indices
 from stepwell.core.dot_instructions import TOTALS, terms_of
@@ -54,6 +54,7 @@ from stepwell.transforms.kernels.schedule.blocking_reasons import (
     why_packed,
     why_sizes,
 )
+from stepwell.transforms.kernels.schedule.contraction import Contraction
 from stepwell.transforms.kernels.schedule.dot_products import (
     IN_DOTS,
     IN_TILES,
@@ -101,26 +102,6 @@ MAX_ROW_TILES = 2
 from the last cache (1 x 784 x 512: 0.88 of the time of strips; 1 x 768 x 768: 1.13; Zen 4)."""
 
 
-@dataclass(frozen=True)
-class Contraction:
-    """The choices for a kernel whose contraction is blocked or read in strips."""
-
-    width: int
-    tile: tuple[int, int]
-    block: tuple[int, ...] = ()
-    strip: tuple[int, int] | None = None
-    """Columns and depth of a strip, where the operand is read in place once and there is no block.
-    """
-    pack_rows: bool = False
-    accumulate_in_f32: bool = False
-    dots: bool = False
-    bias_to_unsigned: bool = False
-    pack_first: bool = False
-    prefetch: bool = False
-    may_read_in_place: bool = False
-    """Whether both operands may also be read where they lie, at a price."""
-
-
 def choose(
     ops: Sequence[Loops], shared: int, machine: Machine, given: Arguments = NO_ARGUMENTS
 ) -> Contraction | None:
@@ -135,11 +116,15 @@ def choose(
     if prod(chosen.tile) == 1:  # a tile of one vector keeps nothing in registers
         return None
     before = prod(map(found.size, range(shared, len(found.parallel) - 1)))
-    bytes = ROW_PADDING_BYTES if chosen.dots else machine.vector_bits // chosen.width // 8
+    bytes = (
+        ROW_PADDING_BYTES
+        if chosen.pack_columns == "dot"
+        else machine.vector_bits // chosen.width // 8
+    )
     panel = before * chosen.block[-2] * bytes
     packed = _packed(found, shared)
     operand = found.op.operands[packed] if packed is not None else None
-    free = operand is not None and given.is_ready(operand) and not chosen.dots
+    free = operand is not None and given.is_ready(operand) and chosen.pack_columns != "dot"
     if (
         panel > MAX_SCRATCH_BYTES and not free
     ):  # only the sum's last loop is split; all iterations of the others are packed
@@ -193,8 +178,12 @@ def _chosen(
     explain_choice(found.op, lambda: why_packed(operand, bytes, enough, machine.l2, free))
     if not free and not along:
         simple = _in_rows(found, packed, shared, plain.tile[1] * plain.width)
-        plain = replace(plain, pack_first=simple, prefetch=bytes >= machine.l2)
-        plain = replace(plain, may_read_in_place=_may_read_in_place(found, packed, shared, first))
+        plain = replace(
+            plain,
+            pack_columns="first" if simple else "",
+            prefetch=bytes >= machine.l2,
+            may_read_in_place=_may_read_in_place(found, packed, shared, first),
+        )
     chosen = _widened(found, plain, packed, first, shared)
     explain_choice(found.op, lambda: why_sizes(plain.tile, chosen.block, size))
     if chosen.prefetch:
@@ -257,7 +246,8 @@ def _in_words(
     sizes = block_of_words(found, first, shared, (tile[0], tile[1] * width), machine, terms)
     explain_choice(found.op, lambda: why_sizes(tile, sizes, WORD_BYTES // terms))
     biased = elements == ("i8", "i8") and not machine.signed_dots and not unit
-    return Contraction(width, tile, sizes, pack_rows=True, dots=True, bias_to_unsigned=biased)
+    rows = "biased_dot" if biased else "dot"
+    return Contraction(width, tile, sizes, pack_rows=rows, pack_columns="dot")
 
 
 def wants_prefetch(found: Loops, shared: int, machine: Machine) -> bool:
@@ -321,7 +311,8 @@ def _of_few_rows(
     rows, vectors = tile_of_few(high, 0, width, machine)
     lines = STRIP_ROW_BYTES if high <= 2 else STRIP_ROW_BYTES // 2
     vectors = min(vectors, max(lines * 8 // bits_of(element(operand)) // width, 1))
-    return Contraction(width, (rows, vectors), strip=strip, pack_rows=high > 1, prefetch=far)
+    rows_packed = "" if high > 1 else None
+    return Contraction(width, (rows, vectors), strip=strip, pack_rows=rows_packed, prefetch=far)
 
 
 def _is_along(found: Loops, packed: int, shared: int) -> bool:
@@ -365,7 +356,7 @@ def _widened(
         rows = most if high == DYNAMIC_INDEX else even(high, most, unit)
     block = (*chosen.block[:-3], rows, columns, deep)
     explain_choice(op, lambda: WIDENED + (IN_FLOATS if signs else ""))
-    return replace(chosen, block=block, pack_rows=True, accumulate_in_f32=signs is not None)
+    return replace(chosen, block=block, pack_rows="", accumulate_in_f32=signs is not None)
 
 
 def _is_widened(op: linalg.GenericOp) -> bool:

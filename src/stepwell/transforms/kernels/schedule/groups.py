@@ -13,6 +13,7 @@ from math import prod
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 
+from stepwell.analysis.levels import write_schedule
 from stepwell.analysis.reach import spans
 from stepwell.analysis.structured import indices
 from stepwell.dialects import kernel
@@ -26,7 +27,7 @@ from stepwell.dialects.kernel.levels import (
     Levels,
     Schedule,
 )
-from stepwell.dialects.kernel.sharing import SCHEDULE, WITHIN, is_border
+from stepwell.dialects.kernel.sharing import WITHIN, is_border
 from stepwell.transforms.kernels.schedule.group_tiles import Device, product
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import Loops, stride
@@ -54,7 +55,7 @@ def write_groups(
     if found is None:
         return False
     schedule, reason = found
-    function.attributes[SCHEDULE] = kernel.ScheduleAttr(schedule)
+    write_schedule(function, schedule)
     explain_choice(function, lambda: reason)
     return True
 

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import ParseError, VerifyException
 
-from stepwell.analysis.levels import check_levels
+from stepwell.analysis.levels import check_levels, write_schedule
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
 from stepwell.core.locks import Tuned, read_lock
 from stepwell.dialects import kernel
@@ -63,7 +63,7 @@ def write_tuned(function: kernel.FuncOp, tuned: Tuned) -> None:
     try:
         levels = schedule_from(tuned.schedule)
         check_levels(function, levels)
-        function.attributes[SCHEDULE] = kernel.ScheduleAttr(levels)
+        write_schedule(function, levels)
     except (VerifyException, ParseError) as error:
         said = error.msg if isinstance(error, ParseError) else error
         message = f"the schedule of kernel '{tuned.name}' in the lock file cannot be: {said}"

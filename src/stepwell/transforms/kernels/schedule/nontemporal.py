@@ -8,7 +8,6 @@ that touches more than the last-level cache holds finds nothing there and leaves
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 
 from xdsl.dialects import func, tensor
@@ -16,11 +15,17 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import SSAValue
 
 from stepwell.analysis.costs import operations
-from stepwell.analysis.levels import Nesting, loop_ops, nestings_of, schedule_of, write_nestings
+from stepwell.analysis.levels import (
+    KernelLevels,
+    levels_of_versions,
+    rebuilt,
+    schedule_of,
+    write_all,
+)
 from stepwell.analysis.levels.stores import why_not_nontemporal
 from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel.levels import PEEL
+from stepwell.dialects.kernel.levels import PEEL, Schedule
 from stepwell.dialects.types import dtype
 from stepwell.transforms.kernels.schedule.reasons import explain_choice, spell_bytes
 from stepwell.transforms.passes import remark
@@ -55,11 +60,11 @@ def store_past_caches(
     ]
     if not chosen or operations(function) > MAX_OPS_PER_BYTE * touched:
         return
-    old = nestings_of(function)
-    new = [_with_nontemporal(function, each, chosen) for each in old]
-    if new == old:
+    old = levels_of_versions(function)
+    new = [_with_nontemporal(each, chosen) for each in old]
+    if new == [each.schedule for each in old]:
         return
-    write_nestings(function, new)
+    write_all(function, new)
     why = (
         f"{spell_bytes(sum(sizes[first + n] for n in chosen))} are written past the caches: a "
         f"launch touches {spell_bytes(touched)}, more than the {spell_bytes(machine.l3)} of the "
@@ -69,23 +74,22 @@ def store_past_caches(
     remark(function, f"@{function.sym_name.data}: {why}")
 
 
-def _with_nontemporal(function: kernel.FuncOp, nesting: Nesting, chosen: list[int]) -> Nesting:
-    """Return a nesting in which results of a kernel, by number, have nontemporal stores."""
-    end = function.body.block.last_op
+def _with_nontemporal(levels: KernelLevels, chosen: list[int]) -> Schedule:
+    """Return levels in which results of a kernel, by number, have nontemporal stores."""
+    end = levels.function.body.block.last_op
     assert isinstance(end, kernel.ReturnOp)
-    ops, lanes = loop_ops(function), list(nesting.lanes)
-    values = [end.operands[n] for n in chosen]
-    for number, op in enumerate(ops):
+    lanes, values = list(levels.lanes), [end.operands[n] for n in chosen]
+    for number, op in enumerate(levels.ops):
         found = lanes[number]
         outputs = tuple(
             output
             for output, value in enumerate(op.results)
-            if value in values and not why_not_nontemporal(op, nesting, found, output)
+            if value in values and not why_not_nontemporal(levels, op, found, output)
         )
         if outputs:  # no line is written twice
-            tail = PEEL if found.axis >= nesting.shared else found.tail
+            tail = PEEL if found.axis >= levels.shared else found.tail
             lanes[number] = found._replace(tail=tail, nontemporal=outputs)
-    return replace(nesting, lanes=tuple(lanes))
+    return rebuilt(levels, lanes=lanes)
 
 
 def _bytes(value: SSAValue) -> int:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from xdsl.dialects.linalg import ops as linalg
 
-from stepwell.analysis.levels import Lanes, Nesting
+from stepwell.analysis.levels import Lanes
 from stepwell.analysis.structured import in_panels, indices
 from stepwell.core.machine import Machine
-from stepwell.dialects import kernel
+from stepwell.transforms.kernels.schedule.nest import Nest
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
-from stepwell.transforms.kernels.schedule.vectors import CHUNK, Loops, full_lanes
+from stepwell.transforms.kernels.schedule.vectors import Loops, full_lanes
 
 
 def panel_columns_of(ops: Sequence[Loops], shared: int) -> int | None:
@@ -26,18 +25,14 @@ def panel_columns_of(ops: Sequence[Loops], shared: int) -> int | None:
     return found[1] if found else None
 
 
-def vectorise_panels(
-    function: kernel.FuncOp, loops: Loops, nesting: Nesting, columns: int, machine: Machine
-) -> None:
-    """Transpose blocks of lanes through registers; a grain consists of whole panels."""
-    axis = nesting.shared - 1
+def vectorise_panels(nest: Nest, columns: int, machine: Machine) -> None:
+    """Transpose blocks of lanes through registers."""
+    (loops,) = nest.ops
     width = full_lanes([loops], machine)
     while columns % width:
         width //= 2
-    loops.lanes = Lanes(axis, width)
-    each = prod(loops.size(k) for k in range(axis + 1, len(loops.extents))) * loops.work
-    nesting.grain = -(-CHUNK // max(each * columns, 1)) * columns
+    loops.lanes, nest.panels = Lanes(nest.shared - 1, width), columns
     explain_choice(
-        function,
+        nest.function,
         lambda: f"an operand packed into panels of {columns}, in tiles of {width} by {width}",
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 
-from stepwell.analysis.levels import Nesting
 from stepwell.analysis.structured import element
+from stepwell.transforms.kernels.schedule.nest import Nest
 from stepwell.transforms.kernels.schedule.vectors import Loops, bits_of
 
 MAX_RUN_ROWS = 16
@@ -23,7 +22,7 @@ L1_DIVISOR = 2
 other operands."""
 
 
-def pipelined_rows(ops: Sequence[Loops], nesting: Nesting, enough: int, l1: int) -> int:
+def pipelined_rows(nest: Nest, enough: int, l1: int) -> int:
     """Return the rows of a pipelined run; 0 where the loops of rows are not merged.
 
     The first op reduces a row; the second reads the same row and the reduction's result.
@@ -31,8 +30,8 @@ def pipelined_rows(ops: Sequence[Loops], nesting: Nesting, enough: int, l1: int)
     enough : runs of rows that keep every thread busy
     l1 : bytes of the L1 cache
     """
-    shared = nesting.shared
-    if not shared or nesting.tile != (1, 1) or nesting.whole_reads or nesting.band > 1:
+    ops, shared = nest.ops, nest.shared
+    if not shared or nest.steps:
         return 0
     long = [loops for loops in ops if len(loops.extents) > shared]
     if len(long) < 2 or long[0] is not ops[0] or not long[0].free or long[0].writes_along:

@@ -7,9 +7,10 @@ from math import prod
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, TensorType
 
-from stepwell.analysis.levels import Nesting, write_nesting
+from stepwell.analysis.levels import write_schedule
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.choices import INDEPENDENT
+from stepwell.dialects.kernel.levels import PARALLEL, Level, Schedule
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import CHUNK
 
@@ -26,7 +27,7 @@ def share_tasks(function: kernel.FuncOp) -> None:
         if elements * WORK_PER_ELEMENT < 2 * CHUNK or _runs_once(op):
             explain_choice(function, lambda: "serial: the tasks are not worth a second thread")
             continue
-        write_nesting(function, Nesting(tasks=True))
+        write_schedule(function, Schedule((Level(PARALLEL, 0),)))
         explain_choice(
             function, lambda: "its tasks have nothing to do with each other: threads share them"
         )

@@ -8,7 +8,7 @@ depend on them: rounding must not depend on the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -16,15 +16,18 @@ from math import ceil
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 
-from stepwell.analysis.cost import Breakdown, Predictor
+from stepwell.analysis.cost import Predictor
 from stepwell.analysis.cost.accesses import assumed
 from stepwell.analysis.cost.nest import loop_sizes, nests_of, readings_of
 from stepwell.analysis.cost.parallel import shares_of
-from stepwell.analysis.levels import Nesting, levels_of, loop_ops, write_nesting
+from stepwell.analysis.levels import KernelLevels, loop_ops, rebuilt
+from stepwell.analysis.levels.building import around_tiles, packing_before, without_prefetch
 from stepwell.analysis.structured import shape
 from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
+from stepwell.dialects.kernel.levels import Level, Schedule
 from stepwell.transforms.kernels.schedule.locked import kernel_key
+from stepwell.transforms.kernels.schedule.nest import Nest
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.variants import variants
 
@@ -46,7 +49,7 @@ MARKS_MARGIN = 0.01
 """The part of the time that dropping prefetches, or packing apart from tiles, must gain: misses of
 the TLB, which both hide, are in no term, and take up to this part (a line in 64, of one page)."""
 
-_found: dict[tuple[str, Machine], Nesting | None] = {}
+_found: dict[tuple[str, Machine], Schedule | None] = {}
 """The search results of this process, by kernel and machine."""
 
 
@@ -56,59 +59,59 @@ def machine_of(described: str) -> Machine:
     return Machine().override(described or USUAL, "schedule")
 
 
-def improve(function: kernel.FuncOp, nesting: Nesting, machine: Machine) -> None:
-    """Write better blocks on the kernel of one contraction, whose levels are ``nesting``."""
-    if (
-        machine.threads < 2
-        or machine.kind != "cpu"
-        or not nesting.blocks
-        or not all_known(function)
-    ):
-        return
-    readings = readings_of(function, machine.fma, assumed)
-    nests = nests_of(readings, levels_of(function, nesting))
+def improve(function: kernel.FuncOp, schedule: Schedule, machine: Machine) -> Schedule:
+    """Return better blocks for the kernel of one contraction, or the same."""
+    levels = KernelLevels(function, schedule)
+    several = machine.threads > 1 and machine.kind == "cpu"
+    if not several or not levels.blocks or not all_known(function):
+        return schedule
+    nests = nests_of(readings_of(function, machine.fma, assumed), schedule)
     if shares_of(nests, machine).longest * min(machine.threads, machine.cores) <= MIN_IMBALANCE:
-        return
+        return schedule
     key = kernel_key(function), machine
     if key not in _found:
-        _found[key] = _better(function, nesting, machine)
-    if (found := _found[key]) is not None:
-        write_nesting(function, found)
+        _found[key] = _better(levels, machine)
+    return _found[key] or schedule
 
 
-def drop_marks(function: kernel.FuncOp, nesting: Nesting, machine: Machine) -> bool:
+def drop_marks(function: kernel.FuncOp, schedule: Schedule, machine: Machine) -> Schedule:
     """Pack before the tiles, and do not prefetch, where tiles would wait for memory.
 
-    Returns whether a mark is gone. No result depends on them.
+    No result depends on these actions.
     """
-    if not nesting.blocks or not (nesting.pack_first or nesting.prefetch):
-        return False
+    levels = KernelLevels(function, schedule)
+    if not levels.blocks or not ("first" in levels.packs.values() or levels.prefetch):
+        return schedule
     predictor = Predictor(function, replace(machine, threads=1, cores=1))
 
-    def seconds(near: Nesting) -> float:
-        return predictor.predict(levels_of(function, near)).seconds
+    def seconds(near: Schedule) -> float:
+        return predictor.predict(near).seconds
 
-    plain = replace(nesting, pack_first=False, prefetch=0)
-    whole, least = seconds(nesting), seconds(plain)
+    def edited(*changes: Callable[[Level], Level]) -> Schedule:
+        found = around_tiles(levels)
+        for change in changes:
+            found = tuple(map(change, found))
+        return rebuilt(levels, outer=found)
+
+    plain = edited(packing_before, without_prefetch)
+    whole, least = seconds(schedule), seconds(plain)
     if least > (1 - MARKS_MARGIN) * whole:
-        return False
-    singles = replace(nesting, pack_first=False), replace(nesting, prefetch=0)
-    best = min((plain, *singles), key=seconds)
-    share = whole / seconds(best)
+        return schedule
+    best = min((plain, edited(packing_before), edited(without_prefetch)), key=seconds)
+    share, kept = whole / seconds(best), KernelLevels(function, best)
     gone = [
-        *([] if best.pack_first else ["packed while a tile computes"]),
-        *([] if best.prefetch else ["asked for before"]),
+        *([] if "first" in kept.packs.values() else ["packed while a tile computes"]),
+        *([] if kept.prefetch else ["asked for before"]),
     ]
     said = f"nothing is {', nor '.join(gone)}: tiles would wait for memory, {share:.2f} of the time"
     explain_choice(function, lambda: said)
-    nesting.pack_first, nesting.prefetch = best.pack_first, best.prefetch
-    return True
+    return best
 
 
-def is_faster(function: kernel.FuncOp, tiled: Nesting, packed: Nesting, machine: Machine) -> bool:
+def is_faster(function: kernel.FuncOp, tiled: Schedule, packed: Schedule, machine: Machine) -> bool:
     """Whether tiles that read operands in place take less time than blocks that pack one."""
     predictor = Predictor(function, machine)
-    first, second = (predictor.predict(levels_of(function, each)) for each in (tiled, packed))
+    first, second = predictor.predict(tiled), predictor.predict(packed)
     if first.seconds >= second.seconds:
         return False
     said = f"read where they lie, operands take {first.seconds / second.seconds:.2f} of the time"
@@ -121,47 +124,41 @@ def all_known(function: kernel.FuncOp) -> bool:
     return all(DYNAMIC_INDEX not in shape(v) for op in loop_ops(function) for v in op.operands)
 
 
-def stay_alone(function: kernel.FuncOp, nesting: Nesting, work: int, machine: Machine) -> None:
-    """Make a kernel without blocks serial if several threads are not faster.
+def stay_alone(nest: Nest, schedule: Schedule, machine: Machine) -> Schedule:
+    """Return serial levels for a kernel without blocks if several threads are not faster.
 
-    work : additions and accesses; a kernel with enough work to take longer than ten launches is
-    left as it is
+    A kernel with enough work to take longer than ten launches is left as it is.
     """
+    work = sum(loops.iterations * loops.work for loops in nest.ops)
     if work > 10 * machine.launch * MAX_WORK_PER_NS:
-        return
-    if (
-        machine.threads < 2
-        or machine.kind != "cpu"
-        or not nesting.parallel
-        or not all_known(function)
-    ):
-        return
+        return schedule
+    function, levels = nest.function, KernelLevels(nest.function, schedule)
+    several = machine.threads > 1 and machine.kind == "cpu" and levels.parallel
+    if not several or not all_known(function) or levels.pipeline_rows:
+        return schedule
     predictor = Predictor(function, machine)
-    together = predictor.predict(levels_of(function, nesting))
-    if together.threads < 2 or nesting.pipeline_rows:
-        return
-    serial = replace(nesting, parallel=0, steps=(), grain=1)
-    alone = predictor.predict(levels_of(function, serial))
-    if together.seconds > (1 - MODEL_ERROR) * alone.seconds:
-        share = together.seconds / alone.seconds
-        said = f"serial after all: {together.threads} threads would take {share:.2f} of the time"
-        explain_choice(function, lambda: said)
-        write_nesting(function, serial)
+    together = predictor.predict(schedule)
+    if together.threads < 2:
+        return schedule
+    serial = nest.levels()
+    alone = predictor.predict(serial)
+    if together.seconds <= (1 - MODEL_ERROR) * alone.seconds:
+        return schedule
+    share = together.seconds / alone.seconds
+    said = f"serial after all: {together.threads} threads would take {share:.2f} of the time"
+    explain_choice(function, lambda: said)
+    return serial
 
 
-def _better(function: kernel.FuncOp, nesting: Nesting, machine: Machine) -> Nesting | None:
+def _better(levels: KernelLevels, machine: Machine) -> Schedule | None:
     """Return the nearby schedule with the best prediction; None where this one is good enough."""
-
+    function = levels.function
     predictor = Predictor(function, machine)
-
-    def predicted(near: Nesting) -> Breakdown:
-        return predictor.predict(levels_of(function, near))
-
-    before = predicted(nesting)
-    rows = loop_sizes(loop_ops(function)[0], assumed)[nesting.shared - 2]
-    near = islice(_near(nesting, rows, machine), MAX_PREDICTIONS)
-    found = [(predicted(each), each) for each in near]
-    best, chosen = min(found, key=lambda pair: pair[0].seconds, default=(before, nesting))
+    before = predictor.predict(levels.schedule)
+    rows = loop_sizes(levels.ops[0], assumed)[levels.shared - 2]
+    near = islice(_near(levels, rows, machine), MAX_PREDICTIONS)
+    found = [(predictor.predict(each), each) for each in near]
+    best, chosen = min(found, key=lambda pair: pair[0].seconds, default=(before, levels.schedule))
     if best.seconds > (1 - MODEL_ERROR) * before.seconds:
         return None
     explain_choice(
@@ -174,14 +171,14 @@ def _better(function: kernel.FuncOp, nesting: Nesting, machine: Machine) -> Nest
     return chosen
 
 
-def _near(nesting: Nesting, rows: int, machine: Machine) -> Iterator[Nesting]:
+def _near(levels: KernelLevels, rows: int, machine: Machine) -> Iterator[Schedule]:
     """Yield schedules of another tile, or of other blocks of the same depth.
 
     They have no more blocks of rows, because each packs the operand of its rows.
     """
-    *_, most, _, deep = nesting.blocks
-    for several in variants(nesting, machine):
+    *_, most, _, deep = levels.blocks
+    for several in variants(levels, machine):
         for each in several:
-            *_, high, _, depth = each.blocks
+            *_, high, _, depth = KernelLevels(levels.function, each).blocks
             if depth == deep and ceil(rows / high) <= ceil(rows / most):
                 yield each

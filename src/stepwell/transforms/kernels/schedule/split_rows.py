@@ -8,12 +8,14 @@ from math import prod
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 
-from stepwell.analysis.levels import Lanes, Nesting
+from stepwell.analysis.levels import Lanes
+from stepwell.analysis.levels.building import in_parts
 from stepwell.analysis.structured import element, indices
 from stepwell.core.machine import Machine
-from stepwell.dialects import kernel
+from stepwell.dialects.kernel.levels import Schedule
 from stepwell.transforms.kernels.schedule.beyond import Arguments, is_beyond
 from stepwell.transforms.kernels.schedule.block_sizes import MIN_L2_BYTES
+from stepwell.transforms.kernels.schedule.nest import Nest
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import Loops, bits_of, sums_rows
 
@@ -38,26 +40,18 @@ VECTORS_AT_ONCE = 2
 """Vectors of each row that are accumulated in registers at a time."""
 
 
-def split_sum_over_rows(
-    function: kernel.FuncOp,
-    ops: Sequence[Loops],
-    nesting: Nesting,
-    machine: Machine,
-    given: Arguments,
-) -> bool:
-    """Split a sum over rows into runs, if that pays."""
-    if not (
-        runs := _runs(ops, nesting.shared, max(machine.l2, MIN_L2_BYTES) // PARTIALS_L2_DIVISOR)
-    ):
-        return False
-    nesting.split, nesting.split_rows = runs, ROWS_AT_ONCE
+def split_sum_over_rows(nest: Nest, machine: Machine, given: Arguments) -> Schedule | None:
+    """Return the levels of a sum over rows that is split into runs; None if that does not pay."""
+    ops, shared = nest.ops, nest.shared
+    runs = _runs(ops, shared, max(machine.l2, MIN_L2_BYTES) // PARTIALS_L2_DIVISOR)
+    if not runs:
+        return None
     for loops in ops:
         loops.lanes = Lanes(0, loops.lanes.width, min(loops.lanes.many, VECTORS_AT_ONCE))
     why = f"summed in {runs} runs of rows, read from end to end, for threads to share"
-    explain_choice(function, lambda: why)
-    if _wants_prefetch(ops, machine, given):
-        nesting.prefetch = 1
-    return True
+    explain_choice(nest.function, lambda: why)
+    lanes, far = [loops.lanes for loops in ops], _wants_prefetch(ops, machine, given)
+    return in_parts([loops.op for loops in ops], shared, lanes, runs, ROWS_AT_ONCE, int(far))
 
 
 def _wants_prefetch(ops: Sequence[Loops], machine: Machine, given: Arguments) -> bool:

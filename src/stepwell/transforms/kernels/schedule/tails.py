@@ -6,28 +6,36 @@ one before where memory allows that iterations run twice, and tiles of rows are 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.levels import (
+    KernelLevels,
     Lanes,
-    Nesting,
-    nesting_of,
-    nestings_of,
+    LoopedOp,
+    kernel_levels,
+    rebuilt,
     schedule_of,
-    write_nesting,
-    write_nestings,
+    write_all,
+    write_schedule,
 )
-from stepwell.analysis.levels.nesting import LoopedOp, loops_of
 from stepwell.analysis.levels.repeats import written
 from stepwell.analysis.levels.stores import why_not_nontemporal
 from stepwell.analysis.levels.tail_rules import TailRules
 from stepwell.analysis.levels.tails import emitted, ends_apart, parts_of
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel.levels import BORDER, EVEN, MASK, OVERLAP, PEEL, REPEAT, TAILS
+from stepwell.dialects.kernel.levels import (
+    BORDER,
+    EVEN,
+    MASK,
+    OVERLAP,
+    PEEL,
+    REPEAT,
+    TAILS,
+    Schedule,
+)
 from stepwell.dialects.kernel.versions import VERSIONS, versions_in
 from stepwell.transforms.kernels.schedule.tiles import MIN_ROWS_PER_RECOMPUTED
 from stepwell.transforms.kernels.schedule.vectors import Range, stride
@@ -39,45 +47,43 @@ OPS_PER_STORE = 3
 
 def choose_tails(function: kernel.FuncOp, some: Range | None = None, masks: bool = False) -> None:
     """Write the tail policies of a kernel's levels, or of one version of it."""
-    nesting = nesting_of(function)
-    found = with_tails(function, nesting, some, masks)
-    if found is not nesting:
-        write_nesting(function, found)
+    if (schedule := schedule_of(function)) is not None and not schedule.has_groups:
+        found = with_best_tails(KernelLevels(function, schedule), some, masks)
+        write_schedule(function, found)
 
 
-def with_tails(
-    function: kernel.FuncOp, nesting: Nesting, some: Range | None = None, masks: bool = False
-) -> Nesting:
-    """Return a nesting of a kernel with the tail policies that are best for it.
+def with_best_tails(
+    levels: KernelLevels, some: Range | None = None, masks: bool = False
+) -> Schedule:
+    """Return the schedule of a kernel with the tail policies that are best for it.
 
     some : the range of the extent of a loop
-    masks : whether vectors may end under a mask; they may where the nesting has one
+    masks : whether vectors may end under a mask; they may where a level does
     """
-    if nesting.whole_reads or not nesting.lanes:
-        return nesting
-    vectors = any(lanes.width > 1 for lanes in nesting.lanes)
-    tiled = nesting.tile != (1, 1) or nesting.band > 1
-    masks = masks or any(lanes.tail == MASK for lanes in nesting.lanes)
-    return _Choice(function, nesting, some, masks).made() if vectors or tiled else nesting
+    if levels.whole_reads or not levels.lanes:
+        return levels.schedule
+    vectors = any(lanes.width > 1 for lanes in levels.lanes)
+    masks = masks or any(lanes.tail == MASK for lanes in levels.lanes)
+    return _Choice(levels, some, masks).made() if vectors or levels.is_tiled else levels.schedule
 
 
-def other_tails(function: kernel.FuncOp, nesting: Nesting) -> list[Nesting]:
-    """Return a kernel's nestings in which one loop ends by another policy that it can have."""
-    if nesting.whole_reads or not nesting.lanes:
+def other_tails(levels: KernelLevels) -> list[Schedule]:
+    """Return a kernel's schedules in which one loop ends by another policy that it can have."""
+    if levels.whole_reads or not levels.lanes:
         return []
-    rules, shared, found = TailRules(function, nesting), nesting.shared, list[Nesting]()
-    rows = [k for k in range(shared) if k != nesting.axis and nesting.step(k) > 1]
+    rules, shared, found = TailRules(levels), levels.shared, list[Schedule]()
+    rows = [k for k in range(shared) if k != levels.axis and levels.step(k) > 1]
     for loop, tail in product(rows, TAILS):
-        if tail != nesting.tail(loop) and not rules.shared(loop, tail):
-            found.append(replace(nesting, tails=_without_peel({**nesting.tails, loop: tail})))
-    axes = {x.axis for x in nesting.lanes if x.axis >= 0}
+        if tail != levels.tail(loop) and not rules.shared(loop, tail):
+            found.append(rebuilt(levels, tails={**levels.tails, loop: tail}))
+    axes = {x.axis for x in levels.lanes if x.axis >= 0}
     for axis, tail in product(sorted(axes), (PEEL, OVERLAP)):
-        lanes = tuple(x._replace(tail=tail) if x.axis == axis else x for x in nesting.lanes)
+        lanes = tuple(x._replace(tail=tail) if x.axis == axis else x for x in levels.lanes)
         said = (
             rules.vectors(tail) if x.axis < shared else rules.own(n, x) for n, x in enumerate(lanes)
         )
-        if lanes != nesting.lanes and not any(said):
-            found.append(replace(nesting, lanes=lanes))
+        if lanes != levels.lanes and not any(said):
+            found.append(rebuilt(levels, lanes=lanes))
     return found
 
 
@@ -93,57 +99,48 @@ def settle_tails(function: kernel.FuncOp) -> None:
     past = any(level.action("nontemporal") for level in levels)
     if not past and {level.tail for level in levels} <= {PEEL, EVEN, BORDER}:
         return
-    old = nestings_of(function)
     each = [function, *(version(function, number) for number in range(len(versions)))]
-    new = [_settled(TailRules(*pair)) for pair in zip(each, old, strict=True)]
-    if new != old:
-        write_nestings(function, new)
+    write_all(function, [_settled(TailRules(kernel_levels(one))) for one in each])
 
 
-def _settled(rules: TailRules) -> Nesting:
-    nesting, found = rules.nesting, dict(rules.nesting.tails)
-    for loop, tail in nesting.tails.items():
+def _settled(rules: TailRules) -> Schedule:
+    levels, found = rules.levels, dict(rules.levels.tails)
+    for loop, tail in levels.tails.items():
         if rules.shared(loop, tail):
             found[loop] = PEEL if rules.shared(loop, EVEN) else EVEN
-    lanes = [_settled_lanes(rules, number) for number in range(len(nesting.lanes))]
-    return replace(nesting, tails=_without_peel(found), lanes=tuple(lanes))
+    lanes = [_settled_lanes(rules, number) for number in range(len(levels.lanes))]
+    return rebuilt(levels, tails=found, lanes=lanes)
 
 
 def _settled_lanes(rules: TailRules, number: int) -> Lanes:
-    nesting, op, found = rules.nesting, rules.ops[number], rules.nesting.lanes[number]
+    levels, op, found = rules.levels, rules.ops[number], rules.levels.lanes[number]
     if found.axis < 0:
         return found
-    own = found.axis >= nesting.shared
+    own = found.axis >= levels.shared
     said = rules.own(number, found) if own else rules.vectors(found.tail)
-    kept = (n for n in found.nontemporal if not why_not_nontemporal(op, nesting, found, n))
+    kept = (n for n in found.nontemporal if not why_not_nontemporal(levels, op, found, n))
     return found._replace(tail=PEEL if said else found.tail, nontemporal=tuple(kept))
 
 
-def _without_peel(tails: dict[int, str]) -> dict[int, str]:
-    return {loop: tail for loop, tail in tails.items() if tail != PEEL}
-
-
 class _Choice:
-    """Chooses the tail policies of one nesting."""
+    """Chooses the tail policies of one list of levels."""
 
-    def __init__(
-        self, function: kernel.FuncOp, nesting: Nesting, some: Range | None, masks: bool
-    ) -> None:
-        self.nesting, self.some, self.masks = nesting, some, masks
-        self.rules = TailRules(function, nesting)
-        self.long = any(len(loops_of(op)) > nesting.shared for op in self.rules.ops)
+    def __init__(self, levels: KernelLevels, some: Range | None, masks: bool) -> None:
+        self.levels, self.some, self.masks = levels, some, masks
+        self.rules = TailRules(levels)
+        self.long = any(len(loops) > levels.shared for loops in levels.loops)
         """Whether some op has loops besides the shared ones."""
 
-    def made(self) -> Nesting:
-        nesting, shared = self.nesting, self.nesting.shared
-        rows = [k for k in (shared - 2, shared - 1) if k >= 0 and k != nesting.axis]
-        tails = _without_peel({k: self._rows(k) for k in rows if nesting.step(k) > 1})
-        along = self._along() if nesting.axis >= 0 else PEEL
+    def made(self) -> Schedule:
+        levels, shared = self.levels, self.levels.shared
+        rows = [k for k in (shared - 2, shared - 1) if k >= 0 and k != levels.axis]
+        tails = {k: self._rows(k) for k in rows if levels.step(k) > 1}
+        along = self._along() if levels.axis >= 0 else PEEL
         lanes = tuple(
             x if x.axis < 0 else x._replace(tail=along if x.axis < shared else self._own(n, x))
-            for n, x in enumerate(nesting.lanes)
+            for n, x in enumerate(levels.lanes)
         )
-        return replace(nesting, tails=tails, lanes=lanes)
+        return rebuilt(levels, tails=tails, lanes=lanes)
 
     def _rows(self, loop: int) -> str:
         """Choose for tiles of rows.
@@ -151,7 +148,7 @@ class _Choice:
         Those of a copy that is transposed in registers have no fewer rows: lanes of a lower tile
         would be loaded one by one.
         """
-        size, unit = self.rules.sizes[0][loop], self.nesting.step(loop)
+        size, unit = self.rules.sizes[0][loop], self.levels.step(loop)
         if size == DYNAMIC_INDEX:
             low = self.some.low if self.some is not None and self.some.loop == loop else 0
             return REPEAT if 2 * low >= unit and not self.rules.shared(loop, REPEAT) else PEEL
@@ -170,13 +167,13 @@ class _Choice:
         The last one overlaps where a partial tile then has fewer vectors and no single elements,
         each of which would need a serial sum of its own.
         """
-        nesting, axis = self.nesting, self.nesting.axis
-        size, width = self.rules.sizes[0][axis], nesting.lanes[0].width
+        levels, axis = self.levels, self.levels.axis
+        size, width = self.rules.sizes[0][axis], levels.lanes[0].width
         if self.masks and not self.rules.vectors(MASK):
             return MASK
         if self.rules.vectors(OVERLAP):
             return PEEL
-        tiled = nesting.tile != (1, 1)
+        tiled = levels.tile != (1, 1)
         pays = width > 1 and (self.long or self._pays(axis, size % width))
         return OVERLAP if size == DYNAMIC_INDEX or tiled or pays else PEEL
 
@@ -186,11 +183,11 @@ class _Choice:
         It does, unless results are scattered: then each lane is stored alone, one in each cycle, in
         which three other operations are done.
         """
-        if axis < self.nesting.parallel:
+        if axis < self.levels.parallel:
             return False
         ops = self.rules.ops
         work, alone = sum(map(_operations, ops)), sum(_scattered(op, axis) for op in ops)
-        return alone * (self.nesting.lanes[0].width - rest) * OPS_PER_STORE <= (rest - 1) * work
+        return alone * (self.levels.lanes[0].width - rest) * OPS_PER_STORE <= (rest - 1) * work
 
     def _own(self, number: int, lanes: Lanes) -> str:
         """Choose for vectors along a loop of one op."""

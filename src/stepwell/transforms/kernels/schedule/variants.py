@@ -6,13 +6,19 @@ operand and partial sums fit their scratch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from math import prod
 
-from stepwell.analysis.levels import Lanes, Nesting
+from stepwell.analysis.levels import KernelLevels, Lanes, rebuilt
+from stepwell.analysis.levels.building import (
+    around_tiles,
+    packing_before,
+    with_block,
+    without_prefetch,
+)
 from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
 from stepwell.core.machine import Machine
+from stepwell.dialects.kernel.levels import Schedule
 from stepwell.transforms.kernels.schedule.block_sizes import (
     NARROW_TILES,
     ROW_PADDING_BYTES,
@@ -28,88 +34,82 @@ ELEMENT_BYTES = 4
 """
 
 
-def variants(old: Nesting, machine: Machine) -> list[list[Nesting]]:
+def variants(levels: KernelLevels, machine: Machine) -> list[list[Schedule]]:
     """Return, for each choice of the schedule, the variants that differ in it alone."""
-    found: list[list[Nesting]] = []
-    tiled = old.tile != (1, 1) and not old.order
-    if tiled and not old.strip[0] and not _transposes(old):
-        found.append(_tiles(old, machine))
-    if old.band > 1:
-        found.append([replace(old, band=n) for n in BANDS if n != old.band])
-    if old.blocks:
-        found += _blocks(old)
-    if not (tiled or old.order) and old.band == 1 and any(lanes.axis >= 0 for lanes in old.lanes):
-        found += [_interleaves(old), _widths(old)]
-    if old.parallel and not old.blocks:
-        found.append(_grains(old))
-    if old.prefetch or old.pack_first:
-        found.append(_marks(old))
-    return [[_shared_alike(new, old) for new in some] for some in found if some]
+    found: list[list[Schedule]] = []
+    is_plain = not levels.in_steps
+    if levels.tile != (1, 1) and (is_plain or levels.blocks) and not _transposes(levels):
+        found.append(_tiles(levels, machine))
+    if levels.band > 1:
+        found.append([_with_steps(levels, {-1: n}) for n in BANDS])
+    if levels.blocks:
+        found += _blocks(levels)
+    if is_plain and not levels.is_tiled and any(lanes.axis >= 0 for lanes in levels.lanes):
+        found += [_interleaves(levels), _widths(levels)]
+    if levels.parallel and not levels.blocks:
+        found.append(_grains(levels))
+    if levels.prefetch or "first" in levels.packs.values():
+        found.append(_marks(levels))
+    others = ([new for new in some if new != levels.schedule] for some in found)
+    return [some for some in others if some]
 
 
-def _shared_alike(new: Nesting, old: Nesting) -> Nesting:
-    """Return a schedule whose parallel iterations take whole inner steps."""
-    if new.blocks:
-        ones = new.shared + 1 - len(new.blocks)
-        return replace(new, steps=(*(1 for _ in range(ones)), *new.blocks[:-1]))
-    steps = list(old.steps)
-    for k, step in enumerate(steps):
-        inner = new.step(k)
-        steps[k] = inner if step == old.step(k) else -(-step // inner) * inner
-    return replace(new, steps=tuple(steps))
-
-
-def _transposes(old: Nesting) -> bool:
+def _transposes(levels: KernelLevels) -> bool:
     """Whether the tile is a block transposed through registers, which has one size."""
-    rows, vectors = old.tile
-    return vectors == 1 and any(lanes.width == rows for lanes in old.lanes)
+    rows, vectors = levels.tile
+    return vectors == 1 and any(lanes.width == rows for lanes in levels.lanes)
 
 
-def _tiles(old: Nesting, machine: Machine) -> list[Nesting]:
+def _with_steps(levels: KernelLevels, steps: Mapping[int, int]) -> Schedule:
+    """Return a schedule with other iterations of shared loops at a time, counted from the last."""
+    found = [levels.step(k) for k in range(levels.shared)]
+    for k, step in steps.items():
+        found[k] = step
+    return rebuilt(levels, steps=found)
+
+
+def _tiles(levels: KernelLevels, machine: Machine) -> list[Schedule]:
     """Return variants with other register tiles; a block stays one of whole tiles."""
-    old_rows, old_vectors = old.tile
-    width = max(lanes.width for lanes in old.lanes)
+    old_rows, old_vectors = levels.tile
+    width = max(lanes.width for lanes in levels.lanes)
     registers = machine.vector_registers or (32 if machine.vector_bits >= 512 else 16)
     near = {(rows, vectors) for rows in range(1, 9) for vectors in range(1, 6)}
     near = {t for t in near if abs(t[0] - old_rows) <= 2 and abs(t[1] - old_vectors) <= 1}
     tiles = [*(TILES if registers >= 32 else NARROW_TILES), *sorted(near)]
-    found: list[Nesting] = []
+    found: list[Schedule] = []
     for rows, vectors in dict.fromkeys(tiles):
-        if (rows, vectors) == old.tile or rows * vectors + vectors + 1 > registers:
+        if (rows, vectors) == levels.tile or rows * vectors + vectors + 1 > registers:
             continue
-        changed = replace(old, tile=(rows, vectors))
-        if old.blocks:
-            *high, _, deep = old.blocks
+        if levels.blocks:
+            *high, _, deep = levels.blocks
             columns = vectors * width
-            if not _fits(old, (*high, columns, deep)):
-                continue
-            changed.blocks = (*high[:-1], _whole(high[-1], rows), columns, deep)
-        found.append(changed)
+            if _fits(levels, (*high, columns, deep)):
+                block = (*high[:-1], _whole(high[-1], rows), columns, deep)
+                found.append(with_block(levels, block, (rows, vectors)))
+        else:
+            columns = vectors * (width if levels.axis == levels.shared - 1 else 1)
+            found.append(_with_steps(levels, {-2: rows, -1: columns}))
     return found
 
 
-def _blocks(old: Nesting) -> list[list[Nesting]]:
+def _blocks(levels: KernelLevels) -> list[list[Schedule]]:
     """Return variants with other rows of a block, and with other depths."""
-    *high, columns, deep = old.blocks
-    heights = [_whole(int(high[-1] * by), old.tile[0]) for by in (0.5, 0.25, 1.5, 2, 4)]
+    *high, columns, deep = levels.blocks
+    heights = [_whole(int(high[-1] * by), levels.tile[0]) for by in (0.5, 0.25, 1.5, 2, 4)]
     depths = [int(deep * by) for by in (0.5, 0.75, 1.5, 2)]
     higher = [(*high[:-1], n, columns, deep) for n in dict.fromkeys(heights)]
     deeper = [(*high, columns, n) for n in depths if n > 0]
     return [
-        [
-            replace(old, blocks=block)
-            for block in blocks
-            if block != old.blocks and _fits(old, block)
-        ]
+        [with_block(levels, block) for block in blocks if _fits(levels, block)]
         for blocks in (higher, deeper)
     ]
 
 
-def _fits(old: Nesting, block: tuple[int, ...]) -> bool:
+def _fits(levels: KernelLevels, block: tuple[int, ...]) -> bool:
     """Whether packed operands and partial sums fit their scratch."""
     *high, columns, deep = block
-    each = 2 if old.dots else ELEMENT_BYTES  # bytes, or bf16
-    rows = high[-1] * (each * deep + ROW_PADDING_BYTES) if old.pack_rows else 0
+    each = 2 if "dot" in levels.packs.values() else ELEMENT_BYTES  # bytes, or bf16
+    rows = high[-1] * (each * deep + ROW_PADDING_BYTES) if len(levels.packs) > 1 else 0
     return (
         max(columns * deep * ELEMENT_BYTES, prod(high) * columns * ELEMENT_BYTES, rows)
         <= MAX_SCRATCH_BYTES
@@ -120,31 +120,35 @@ def _whole(size: int, unit: int) -> int:
     return max(size // unit, 1) * unit
 
 
-def _lanes(old: Nesting, change: Callable[[Lanes], Lanes]) -> Nesting:
-    return replace(old, lanes=tuple(x if x.axis < 0 else change(x) for x in old.lanes))
+def _lanes(levels: KernelLevels, change: Callable[[Lanes], Lanes]) -> Schedule:
+    """Return a schedule with other vectors in all ops; those of a shared loop fill its step."""
+    lanes = [x if x.axis < 0 else change(x) for x in levels.lanes]
+    steps = [levels.step(k) for k in range(levels.shared)]
+    if levels.axis >= 0:
+        steps[levels.axis] = lanes[0].width * lanes[0].many
+    return rebuilt(levels, lanes=lanes, steps=steps)
 
 
-def _interleaves(old: Nesting) -> list[Nesting]:
+def _interleaves(levels: KernelLevels) -> list[Schedule]:
     """Return variants with more or fewer interleaved vectors, in all ops alike."""
-    found = [_lanes(old, lambda x, n=many: x._replace(many=n)) for many in INTERLEAVES]
-    return [new for new in found if new.lanes != old.lanes]
+    return [_lanes(levels, lambda x, n=many: x._replace(many=n)) for many in INTERLEAVES]
 
 
-def _widths(old: Nesting) -> list[Nesting]:
+def _widths(levels: KernelLevels) -> list[Schedule]:
     """Return the variant with half the lanes."""
-    halved = _lanes(old, lambda x: x._replace(width=max(x.width // 2, 1)))
-    return [halved] if halved.lanes != old.lanes else []
+    return [_lanes(levels, lambda x: x._replace(width=max(x.width // 2, 1)))]
 
 
-def _marks(old: Nesting) -> list[Nesting]:
+def _marks(levels: KernelLevels) -> list[Schedule]:
     """Return variants that prefetch at another distance or not, or pack before the first tile."""
-    in_steps = bool(old.blocks or old.strip[0] or old.split)
-    steps = (0,) if in_steps else (0, *PREFETCH_DISTANCES)
-    found = [replace(old, prefetch=n) for n in steps if old.prefetch and n != old.prefetch]
-    return [*found, replace(old, pack_first=False)] if old.pack_first else found
+    if levels.in_steps:
+        changes = without_prefetch, packing_before
+        return [rebuilt(levels, outer=tuple(map(x, around_tiles(levels)))) for x in changes]
+    steps = (0,) if levels.parts else (0, *PREFETCH_DISTANCES)
+    return [rebuilt(levels, prefetch=n) for n in steps]
 
 
-def _grains(old: Nesting) -> list[Nesting]:
+def _grains(levels: KernelLevels) -> list[Schedule]:
     """Return variants with smaller and larger grains."""
-    grains = dict.fromkeys(max(int(old.grain * by), 1) for by in (0.25, 4, 16))
-    return [replace(old, grain=n) for n in grains if n != old.grain]
+    grains = dict.fromkeys(max(int(levels.grain * by), 1) for by in (0.25, 4, 16))
+    return [rebuilt(levels, grain=n) for n in grains]

@@ -13,7 +13,8 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from stepwell.analysis.levels.nesting import NO_LANES, Lanes, is_free
+from stepwell.analysis.levels.kernel_ops import is_free
+from stepwell.analysis.levels.queries import NO_LANES, Lanes
 from stepwell.analysis.shifts import shift_of
 from stepwell.analysis.structured import (
     Index,

@@ -18,7 +18,8 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument
 from xdsl.ir.affine import AffineDimExpr
 
-from stepwell.analysis.levels import loop_ops, nesting_of, write_nesting
+from stepwell.analysis.levels import kernel_levels, loop_ops, write_schedule
+from stepwell.analysis.levels.building import with_block
 from stepwell.analysis.loop_extents import argument_of_extent, op_of_loop
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
@@ -26,7 +27,6 @@ from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.kernel.versions import VERSIONS
 from stepwell.transforms.kernels.kernel_signature import is_unscheduled
 from stepwell.transforms.kernels.schedule.tails import choose_tails
-from stepwell.transforms.kernels.schedule.threads import parallel_steps
 from stepwell.transforms.kernels.schedule.vectors import Loops, Range, own_axis, read
 from stepwell.transforms.kernels.versions import set_extent
 
@@ -148,10 +148,10 @@ def _serves(function: kernel.FuncOp, some: Range, packs: bool) -> bool:
         return _packed(function) and not packs
     if some.loop < shared:
         return True
-    nesting, op = nesting_of(function), op_of_loop(function, some.loop)
-    if nesting.in_steps or nesting.split:
-        return nesting.in_steps and not packs
-    pairs = zip(loop_ops(function), nesting.lanes, strict=True)
+    levels, op = kernel_levels(function), op_of_loop(function, some.loop)
+    if levels.whole_reads:
+        return levels.in_steps is not None and not packs
+    pairs = zip(loop_ops(function), levels.lanes, strict=True)
     return any(each is op and x.axis == some.loop and x.width > 1 for each, x in pairs)
 
 
@@ -172,17 +172,15 @@ def _packs(function: kernel.FuncOp, ready: Collection[int]) -> bool:
 
 def _packed(function: kernel.FuncOp) -> bool:
     """Whether a kernel runs in blocks."""
-    return bool(nesting_of(function).blocks)
+    return bool(kernel_levels(function).blocks)
 
 
 def _lower(function: kernel.FuncOp, copy: kernel.FuncOp, some: Range) -> None:
     """Write the kernel's own levels for a version, with a tile and blocks of fewer rows."""
-    nesting = nesting_of(function)
-    *first, _, columns, deep = nesting.blocks
-    nesting.tile = some.high, nesting.tile[1]
-    nesting.blocks = (*first, some.high, columns, deep)
-    nesting.steps = parallel_steps(nesting, ())
-    write_nesting(copy, nesting)
+    levels = kernel_levels(function)
+    *first, _, columns, deep = levels.blocks
+    tile = some.high, levels.tile[1]
+    write_schedule(copy, with_block(levels, (*first, some.high, columns, deep), tile))
 
 
 def _write(function: kernel.FuncOp, versions: list[tuple[Range, kernel.FuncOp]]) -> None:
