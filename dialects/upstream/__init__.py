@@ -5,6 +5,7 @@ and with the test that detects when one is no longer needed. It also fills the i
 """
 
 from stepwell.dialects.upstream import (
+    assembly_formats,
     control,
     effects,
     functions,
@@ -25,6 +26,7 @@ from stepwell.dialects.upstream import (
 )
 
 __all__ = [
+    "assembly_formats",
     "control",
     "effects",
     "functions",

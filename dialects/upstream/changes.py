@@ -122,6 +122,16 @@ CHANGES = (
         "assert calls(lambda: list(block.ops)) > 3 * 100",
     ),
     Change(
+        "assembly_formats",
+        ("xdsl.irdl.declarative_assembly_format.FormatProgram.from_str",),
+        "The assembly format of an op is parsed when an op is first parsed or printed by it.",
+        "Importing xDSL's dialects parses 146 formats: 0.03 s of the first compilation.",
+        "from xdsl.irdl.declarative_assembly_format import FormatProgram\n"
+        "definition = arith.AddiOp.get_irdl_definition()\n"
+        "made = lambda: FormatProgram.from_str(definition.assembly_format, definition)\n"
+        "assert calls(made) > 50",
+    ),
+    Change(
         "walking",
         tuple(f"xdsl.ir.core.{name}.walk" for name in ("Operation", "Region", "Block")),
         "Ops are walked over by one generator with a list of what is left.",

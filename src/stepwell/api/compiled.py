@@ -21,6 +21,7 @@ from stepwell.api.code_fingerprints import class_stamp, files_stamp, plugins_sta
 from stepwell.api.modules import ModuleText, read_module
 from stepwell.core.collecting import uncollected
 from stepwell.core.deep import with_deep_stack
+from stepwell.core.deferred_methods import deferred_methods
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
 from stepwell.core.hashing import sha256
 from stepwell.core.machine import Machine, thread_count, thread_limit
@@ -298,7 +299,7 @@ def _load_or_build(
     """
     native = target_of(request.target).native
     if native and prepare() and disk_cache().lacks("program"):
-        with uncollected():
+        with uncollected(), deferred_methods():
             import_module("stepwell.driver.lowering")  # load it while compilers run
     compiler = find_compiler() if native else None
     key = digest(
@@ -402,7 +403,7 @@ def _no_lock(message: str) -> CompileError:
 
 def _write(folder: Path, request: _Request, parts: Parts | None) -> None:
     """Translate a request and write the program into ``folder``."""
-    with uncollected():
+    with uncollected(), deferred_methods():
         translated = with_deep_stack(lambda: request.translate(parts))
     build = parts.link if parts else None
     write_program(folder, translated.text, translated.header, translated.signature, build)

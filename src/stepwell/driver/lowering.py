@@ -9,6 +9,9 @@ from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import Any
 
+from stepwell.dialects import upstream  # first: it defers the formats of xDSL's dialects
+
+# isort: split
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr, TensorType
@@ -20,7 +23,6 @@ from stepwell.core.machine import Machine
 from stepwell.core.placement import Placement, elements
 from stepwell.core.signature import Kernel, Signature
 from stepwell.core.targets import Target, target_of
-from stepwell.dialects import upstream
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
 from stepwell.dialects.types import place_of
