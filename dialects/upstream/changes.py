@@ -58,7 +58,6 @@ CHANGES = (
         "xdsl_patches",
         (
             "xdsl.ir.core.Operation.__init__",
-            "xdsl.ir.core.Use.__init__",
             "xdsl.ir.core.Block._attach_op",
             "xdsl.ir.core.IRWithName.extract_valid_name",
             "xdsl.ir.core._unknown_loc",
@@ -68,6 +67,38 @@ CHANGES = (
         "Ops are made without asking for each operand, successor and default again.",
         f"62 calls of Python for an arith.addi, with this 45. {_QUICK}",
         "assert calls(lambda: arith.AddiOp(one, one)) > 55",
+    ),
+    Change(
+        "xdsl_patches",
+        (
+            *(f"xdsl.ir.core.Operation.{name}" for name in ("next_op", "prev_op")),
+            *(f"xdsl.ir.core.{value}.owner" for value in ("OpResult", "BlockArgument")),
+            *(f"xdsl.ir.core.Block.{name}" for name in ("args", "first_op", "last_op")),
+            *(f"xdsl.ir.core.Use.{name}" for name in ("operation", "index")),
+            "xdsl.ir.core.SSAValue.type",
+            "xdsl.ir.core.IRWithName.name_hint",
+        ),
+        "Properties that return one member do so without a call of Python.",
+        "500 operations read 700,000 of them, 230,000 of them types: 0.03 s.",
+        "assert calls(lambda: op.next_op) >= 1",
+    ),
+    Change(
+        "xdsl_patches",
+        ("xdsl.ir.core.Operation.get_trait",),
+        "The trait of a class that answers a question is looked up in a table.",
+        "500 operations ask 20,000 times, over all traits of a class each time.",
+        "assert calls(lambda: arith.AddiOp.get_trait(type(None))) > 2",
+    ),
+    Change(
+        "xdsl_patches",
+        ("xdsl.ir.core.SSAValue.replace_all_uses_with",),
+        "All uses of a value are moved to another one by one loop.",
+        "20 calls of Python for each use, with this one for all.",
+        "two = arith.ConstantOp(IntegerAttr(1, i32)).result\n"
+        "def moved():\n"
+        "    one.result.replace_all_uses_with(two)\n"
+        "    two.replace_all_uses_with(one.result)\n"
+        "assert calls(moved) > 20",
     ),
     Change(
         "xdsl_patches",

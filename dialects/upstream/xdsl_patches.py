@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABCMeta
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import (
@@ -37,6 +38,7 @@ from xdsl.irdl import (
     operations,
 )
 from xdsl.irdl.operations import VariadicAttrAccessor, VarIRConstruct
+from xdsl.traits import OpTrait
 
 from stepwell.dialects.upstream.xdsl_attribute_patches import ATTRIBUTES, ints
 
@@ -47,6 +49,9 @@ class Plain(ABCMeta):
     __instancecheck__ = type.__instancecheck__
 
 
+_new = object.__new__
+
+
 def _plain(kind: Any) -> None:
     """Make ``kind`` and its subclasses plain; later subclasses inherit the metaclass."""
     if type(kind) is ABCMeta:
@@ -55,10 +60,32 @@ def _plain(kind: Any) -> None:
         _plain(each)
 
 
-def _use(self: Any, operation: Operation, index: int) -> None:
-    """Create a use; the class has the default of its list links."""
-    self._operation = operation
-    self._index = index
+def _used(operation: Operation, values: SSAValues[Any]) -> tuple[Use, ...]:
+    """Create the uses of operands; the class has the defaults of their links."""
+    uses: list[Any] = []
+    for index, value in enumerate(values):
+        use: Any = _new(Use)
+        use._operation = operation
+        use._index = index
+        first: Any = value.first_use
+        if first is not None:
+            use._next_use = first
+            first._prev_use = use
+        value.first_use = use
+        uses.append(use)
+    return tuple(uses)
+
+
+def _made(operation: Operation, kinds: Sequence[Attribute]) -> SSAValues[Any]:
+    """Create the results of an op; the class has the defaults of their names and uses."""
+    results: list[Any] = []
+    for index, kind in enumerate(kinds):
+        result: Any = _new(OpResult)
+        result._type = kind
+        result.op = operation
+        result.index = index
+        results.append(result)
+    return SSAValues(results)
 
 
 def _operation(
@@ -74,13 +101,9 @@ def _operation(
 ) -> None:
     """Create an op; the class has the empty defaults of operands and successors."""
     if operands:
-        values = SSAValues(operands)
-        uses = [Use(self, k) for k in range(len(values))]
-        for value, use in zip(values, uses, strict=True):
-            value.add_use(use)
-        self._operands = values
-        self._operand_uses = tuple(uses)
-    self.results = SSAValues([OpResult(kind, self, k) for k, kind in enumerate(result_types)])
+        self._operands = SSAValues(operands)
+        self._operand_uses = _used(self, self._operands)
+    self.results = _made(self, result_types)
     self.properties = dict(properties)
     self.attributes = dict(attributes)
     self.location = UNKNOWN_LOC if location is None else location
@@ -90,6 +113,9 @@ def _operation(
     for region in regions:
         self.add_region(region)
     self.__post_init__()
+
+
+_xdsl_post_init = Operation.__post_init__
 
 
 @cache
@@ -115,7 +141,8 @@ def _completed(self: IRDLOperation) -> None:
         self.properties.setdefault(name, value)
     for name, value in attributes:
         self.attributes.setdefault(name, value)
-    Operation.__post_init__(self)  # which implicit builders replace
+    if (after := Operation.__post_init__) is not _xdsl_post_init:  # implicit builders replace it
+        after(self)
 
 
 class _Form(NamedTuple):
@@ -334,7 +361,56 @@ def _fill_region(cls: Any, inputs: Sequence[SSAValue], outputs: Sequence[SSAValu
     return Region(block)
 
 
+def _replace_all(self: Any, value: Any) -> None:
+    """Replace a value in all its uses, which keep their order."""
+    if value is self:
+        return
+    use: Any = self.first_use
+    while use is not None:
+        following = use._next_use
+        operands = [*use._operation._operands]
+        operands[use._index] = value
+        use._operation._operands = SSAValues(operands)
+        first: Any = value.first_use
+        use._next_use, use._prev_use = first, None
+        if first is not None:
+            first._prev_use = use
+        value.first_use = use
+        use = following
+    self.first_use = None
+    if value.name_hint is None:
+        value.name_hint = self.name_hint
+
+
+@lru_cache(maxsize=4096)
+def _trait_among(traits: frozenset[OpTrait], trait: Any) -> Any:
+    """Return the trait of a class, or the one that equals ``trait``; None if there is none."""
+    if isinstance(trait, type):
+        return next((each for each in traits if isinstance(each, trait)), None)
+    return next((each for each in traits if each == trait), None)
+
+
+def _trait(cls: type[Operation], trait: Any) -> Any:
+    return _trait_among(cls.traits.traits, trait)
+
+
 _valid_name = IRWithName.extract_valid_name.__func__
+
+
+_READ: tuple[tuple[type[Any], str, str], ...] = (
+    (Operation, "next_op", "_next_op"),
+    (Operation, "prev_op", "_prev_op"),
+    (SSAValue, "type", "_type"),
+    (OpResult, "owner", "op"),
+    (BlockArgument, "owner", "block"),
+    (IRWithName, "name_hint", "_name"),
+    (Block, "args", "_args"),
+    (Block, "first_op", "_first_op"),
+    (Block, "last_op", "_last_op"),
+    (Use, "operation", "_operation"),
+    (Use, "index", "_index"),
+)
+"""Properties that return one member: an `attrgetter` does so without a call of Python."""
 
 
 def _patch() -> None:
@@ -344,13 +420,12 @@ def _patch() -> None:
         _plain(root)
     same: dict[str, Any] = {"__hash__": object.__hash__, "__eq__": object.__eq__}
     changes: dict[Any, Mapping[str, Any]] = {
-        Use: {"__init__": _use},
-        Operation: {"__init__": _operation},
+        Operation: {"__init__": _operation, "get_trait": classmethod(_trait)},
         IRDLOperation: {"__init__": _irdl_operation, "__post_init__": _completed, **same},
         operations.BaseAccessor: {"__get__": _read},
         operations.BeforeVariadicSingleAccessor: {"__get__": _read_single},
         operations.BaseAttrAccessor: {"__get__": _read_sized},
-        SSAValue: same,
+        SSAValue: {"replace_all_uses_with": _replace_all, **same},
         node: same,
         SSAValues: {"__getitem__": _value},
         BlockOps: {"__iter__": _ops, "__len__": _count},
@@ -363,6 +438,9 @@ def _patch() -> None:
     for owner, members in changes.items():
         for name, member in members.items():
             setattr(owner, name, member)
+    for owner, name, member in _READ:
+        old = vars(owner)[name]
+        setattr(owner, name, property(attrgetter(member), old.fset, doc=old.__doc__))
 
 
 _patch()
