@@ -16,8 +16,10 @@ from xdsl.ir import Operation
 from stepwell.dialects import kernel
 from stepwell.dialects.types import fuse_locations
 
-KERNELS = 8
-"""Kernels in a batch: fewer repeat more shared functions, more delay the first use."""
+FEWEST = 8
+MOST = 32
+"""Kernels in the first batch, and in the last of many: each has twice as many as the one before it.
+Fewer repeat more functions that kernels share, more delay the first use."""
 
 
 @dataclass
@@ -45,8 +47,11 @@ class KernelBatches:
         calls = any(isinstance(op, func.CallOp) for each in kernels for op in each.walk())
         if calls:
             yield self.module
-        for start in range(0, len(kernels), KERNELS):
-            some = ModuleOp(list[Operation](kernels[start : start + KERNELS]))
+        size = FEWEST
+        while kernels:
+            some = ModuleOp(list[Operation](kernels[:size]))
+            del kernels[:size]
+            size = min(2 * size, MOST)
             yield some
             for op in list(some.ops):
                 op.detach()
