@@ -17,6 +17,7 @@ from xdsl.ir import Operation, SSAValue
 
 from stepwell.lowering.emit.integers import divided, multiplied_high, shifted, to_integer
 from stepwell.lowering.emit.kinds import NARROW, Kind
+from stepwell.lowering.emit.lane_masks import between_of, is_unneeded
 from stepwell.lowering.emit.minmax import INTEGER as INTEGER_CHOICE
 from stepwell.lowering.emit.minmax import extreme, extreme_of_constant, integer_extreme
 from stepwell.lowering.emit.spelling import Spelling
@@ -173,6 +174,8 @@ def wrapping(s: Spelling, kind: Kind, x: str, sign: str, y: str) -> str:
 
 @emit(*_BITS)
 def _bits(w: Writer, op: Any) -> None:
+    if w.guards is None and between_of(op.result) is not None and is_unneeded(op.result):
+        return
     _bitwise(w, op, _BITS[type(op)])
 
 

@@ -299,9 +299,9 @@ class CSpelling(Spelling):
         less = f" - {64 - kind.bits}" if what == "leading" and kind.bits < 64 else ""
         return [f"return x == 0 ? {kind.bits} : {count}({unsigned}){less};"]
 
-    def first_lanes(self, kind: Kind) -> list[str]:
+    def first_lanes(self, kind: Kind, *numbers: str) -> list[str]:
         """Use AVX-512."""
-        return first_lanes(kind)
+        return first_lanes(kind, numbers)
 
     def masked_load(self, kind: Kind, mask: Kind, pointer: str) -> str:
         """Load lane by lane."""

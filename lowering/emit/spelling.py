@@ -275,14 +275,17 @@ class Spelling(ABC):
     def masked_store(self, kind: Kind, mask: Kind, pointer: str) -> str:
         """Return a function of address, mask and vector."""
 
-    def load_first(self, kind: Kind, pointer: str) -> str:
-        """Return a function of address, number of first lanes, and the values of the others."""
-        rows = [f"for (int k = 0; k < {kind.lanes} && k < n; k++) y[k] = p[k];", "return y;"]
-        parameters = [(pointer, "p"), (INDEX, "n"), (kind, "y")]
-        quick = self.first_lanes(kind)
-        return self.helper(
-            f"sw_load_first_{kind}", kind, parameters, [*quick, *rows, *["#endif"][: len(quick)]]
-        )
+    def load_first(self, kind: Kind, pointer: str, numbers: Sequence[str] = ("n",)) -> str:
+        """Return a function of address, number of first lanes, and the values of the others.
+
+        numbers : names of the numbers; of two, lanes that only one of them counts are loaded
+        """
+        test = " != ".join(f"(k < {number})" for number in numbers)
+        rows = [f"for (int k = 0; k < {kind.lanes}; k++) if ({test}) y[k] = p[k];", "return y;"]
+        parameters = [(pointer, "p"), *((INDEX, number) for number in numbers), (kind, "y")]
+        quick = self.first_lanes(kind, *numbers)
+        name = f"sw_load_{'first' if len(numbers) == 1 else 'between'}_{kind}"
+        return self.helper(name, kind, parameters, [*quick, *rows, *["#endif"][: len(quick)]])
 
     def store_first(self, kind: Kind, pointer: str) -> str:
         """Return a function of address, number of first lanes, and vector.
@@ -316,9 +319,12 @@ class Spelling(ABC):
             return self.lane(kind, x, str(first))
         return self.shuffle(Kind(kind.element, lanes), x, x, kind, range(first, first + lanes))
 
-    def first_lanes(self, kind: Kind) -> list[str]:
-        """Return lines that load the first lanes at once, under ``#if``."""
-        del kind
+    def first_lanes(self, kind: Kind, *numbers: str) -> list[str]:
+        """Return lines that load the first lanes at once, under ``#if``.
+
+        numbers : how many; of two, lanes that only one of them counts are loaded
+        """
+        del kind, numbers
         return []
 
     @abstractmethod

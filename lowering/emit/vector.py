@@ -12,6 +12,7 @@ from stepwell.dialects import kernel
 from stepwell.lowering.emit.arith import wrapping
 from stepwell.lowering.emit.guards import check_element, check_lane, check_masked
 from stepwell.lowering.emit.kinds import INDEX, NARROW, Kind
+from stepwell.lowering.emit.lane_masks import between_of, first_of, is_unneeded
 from stepwell.lowering.emit.minmax import INTEGER_SIGNS, extreme, integer_extreme
 from stepwell.lowering.emit.narrow import narrow, widen
 from stepwell.lowering.emit.spelling import Spelling
@@ -152,12 +153,8 @@ def _bitcast(w: Writer, op: vector.BitcastOp) -> None:
 
 @emit(vector.CreateMaskOp)
 def _create_mask(w: Writer, op: vector.CreateMaskOp) -> None:
-    """Set the first n lanes; n may be any number. Loads and stores of these need no mask."""
-    alone = (
-        isinstance(u.operation, vector.MaskedLoadOp | vector.MaskedStoreOp)
-        for u in op.mask_vector.uses
-    )
-    if w.guards is None and all(alone):
+    """Set the first n lanes; n may be any number. Loads and stores of these take the number."""
+    if w.guards is None and is_unneeded(op.mask_vector):
         return
     kind, s = w.kind(op.mask_vector), w.spelling
     lanes = kind.lanes
@@ -170,18 +167,17 @@ def _create_mask(w: Writer, op: vector.CreateMaskOp) -> None:
     w.define(op.mask_vector, f"{name}({w[n]})")
 
 
-def _first(mask: SSAValue) -> SSAValue | None:
-    """Return how many lanes a mask enables, where these are the first ones."""
-    return mask.owner.mask_dim_sizes[0] if isinstance(mask.owner, vector.CreateMaskOp) else None
-
-
 @emit(vector.MaskedLoadOp)
 def _masked_load(w: Writer, op: vector.MaskedLoadOp) -> None:
     """Access only the enabled lanes."""
     kind, mask, s = w.kind(op.pass_thru), w.kind(op.mask), w.spelling
-    if (first := _first(op.mask)) is not None and not kind.is_mask and w.guards is None:
-        name = s.load_first(kind, f"{w.buffer(op.base).space}const {s.memory(kind.element)} *")
-        w.define(op.result, f"{name}({_address(w, op)}, {w[first]}, {w[op.pass_thru]})", kind)
+    first, between = first_of(op.mask), between_of(op.mask)
+    numbers = (first,) if first is not None else between
+    if numbers is not None and not kind.is_mask and w.guards is None:
+        pointer = f"{w.buffer(op.base).space}const {s.memory(kind.element)} *"
+        name = s.load_first(kind, pointer, ("n", "m")[: len(numbers)])
+        lanes = ", ".join(w[n] for n in numbers)
+        w.define(op.result, f"{name}({_address(w, op)}, {lanes}, {w[op.pass_thru]})", kind)
         return
     if kind.is_mask:
         fail(op, "a masked load of truth values is not supported", help="load them as i8")
@@ -195,7 +191,7 @@ def _masked_load(w: Writer, op: vector.MaskedLoadOp) -> None:
 @emit(vector.MaskedStoreOp)
 def _masked_store(w: Writer, op: vector.MaskedStoreOp) -> None:
     kind, mask, s = w.kind(op.value_to_store), w.kind(op.mask), w.spelling
-    if (first := _first(op.mask)) is not None and not kind.is_mask and w.guards is None:
+    if (first := first_of(op.mask)) is not None and not kind.is_mask and w.guards is None:
         name = s.store_first(kind, f"{w.buffer(op.base).space}{s.memory(kind.element)} *")
         w.line(f"{name}({_address(w, op)}, {w[first]}, {w[op.value_to_store]});")
         return

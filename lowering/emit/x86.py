@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stepwell.lowering.emit.kinds import Kind
 
 _LETTERS = {"f32x16": "ps", "f64x8": "pd"}
@@ -92,8 +94,11 @@ _MASKED = {8: "qi", 16: "hi", 32: "si", 64: "di"}
 """Letters of the masked loads of integers, by bits."""
 
 
-def first_lanes(kind: Kind) -> list[str]:
-    """Load the first ``n`` lanes of a vector by AVX-512; n may be any number."""
+def first_lanes(kind: Kind, numbers: Sequence[str]) -> list[str]:
+    """Load the first lanes of a vector by AVX-512; how many may be any number.
+
+    numbers : how many; of two, lanes that only one of them counts are loaded
+    """
     size, letters = kind.bits * kind.lanes, _MASKED.get(kind.bits)
     if size not in (128, 256, 512) or letters is None:
         return []
@@ -103,10 +108,18 @@ def first_lanes(kind: Kind) -> list[str]:
     vector = f"{whole} __attribute__((vector_size({size // 8})))"
     needs = ["AVX512F"] + ["AVX512BW"] * (kind.bits < 32) + ["AVX512VL"] * (size < 512)
     builtin = f"__builtin_ia32_load{name}{size}_mask"
-    mask = f"(n <= 0 ? 0 : n >= {kind.lanes} ? -1 : (1ll << n) - 1)"
+    mask = " ^ ".join(_first_bits(number, kind.lanes) for number in numbers)
     condition = " && ".join(f"defined(__{each}__)" for each in needs)
     call = f"{builtin}((const {whole} *)p, ({vector})y, {mask})"
     return [f"#if {condition} && SW_HAS({builtin})", f"return (__typeof__(y)){call};", "#else"]
+
+
+def _first_bits(number: str, lanes: int) -> str:
+    """Return a mask of the first bits, without branches: the number is bounded by minima first."""
+    some = f"({number} < 0 ? 0 : {number} > {lanes} ? {lanes} : {number})"
+    if lanes == 64:  # shifting by 64 is undefined
+        return f"({number} <= 0 ? 0 : -1ull >> (64 - {some}))"
+    return f"((1ll << {some}) - 1)"
 
 
 _STREAMING = {64: ("__AVX512F__", "512"), 32: ("__AVX__", "256"), 16: ("__SSE__", "")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import memref
@@ -41,6 +41,8 @@ class Memory:
     """The scratch that replaces a buffer of the kernel within one iteration of the shared loops."""
     slots: int = 1
     lanes: int = 0
+    inside: Collection[tuple[SSAValue, int]] = ()
+    """The axes of padded images along which the present iteration reads no padding."""
 
     def is_static(self, buffer: SSAValue, dim: int) -> bool:
         """Whether the extent of a dimension is a compile-time constant."""
@@ -101,7 +103,9 @@ class Memory:
             return access.buffer  # a scalar operand has no indices
         if (padding := self.plan.padding.get(access.buffer)) is not None:
             hint = hint or padding.image.name_hint
-            return PaddedReader(self.writer, padding, self.dim, hint).read(access, point)
+            proven = [axis for buffer, axis in self.inside if buffer is access.buffer]
+            reader = PaddedReader(self.writer, padding, self.dim, hint, proven)
+            return reader.read(access, point)
         buffer, at, width = self._place(access, point)
         if width < 0:
             return self._gather(access, point, cache)

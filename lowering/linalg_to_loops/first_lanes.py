@@ -35,6 +35,14 @@ def load_first(
     return writer.result(vector.MaskedLoadOp.create(operands=operands, result_types=[type]), hint)
 
 
+def between(writer: Writer, width: int, high: SSAValue, low: SSAValue) -> SSAValue:
+    """Return a mask of the lanes before ``high`` that are not before ``low``, at most ``high``."""
+    before, until = _mask(writer, width, high), _mask(writer, width, low)
+    return writer.shared(
+        ("between", before, until), lambda: writer.result(arith.XOrIOp(before, until), "lanes")
+    )
+
+
 def store_first(
     writer: Writer, value: SSAValue, buffer: SSAValue, at: Sequence[Index], left: SSAValue
 ) -> None:

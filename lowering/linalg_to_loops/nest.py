@@ -17,6 +17,7 @@ from stepwell.analysis.levels.tails import (
 )
 from stepwell.dialects.kernel.levels import BORDER, MASK, OVERLAP, REPEAT
 from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.border_rows import through_borders
 from stepwell.lowering.linalg_to_loops.epilogue import at_row, vectors_of_row
 from stepwell.lowering.linalg_to_loops.frame import Bounds, Frame
 from stepwell.lowering.linalg_to_loops.points import compute, finish, start
@@ -53,8 +54,14 @@ def _shared(frame: Frame, opened: Opened, taken: Sequence[Taken]) -> None:
     """Walk through the shared loops after those with a step in ``taken``; write their contents."""
     k = len(taken)
     if k < frame.plan.levels.shared:
-        loop = _shared_loop(frame, k, opened.get(k))
-        walk_through(frame.writer, loop, lambda some: _shared(frame, opened, [*taken, some]))
+
+        def inside(some: Taken) -> None:
+            _shared(frame, opened, [*taken, some])
+
+        if frame.plan.levels.tail(k) == BORDER and frame.ends[k].number is None:
+            through_borders(frame, k, _unit(frame, k), inside)
+        else:
+            walk_through(frame.writer, _shared_loop(frame, k, opened.get(k)), inside)
         return
     points = [Point((None,) * k)]
     for k, some in enumerate(taken):

@@ -100,6 +100,11 @@ class Sum:
         """Write the remaining loops; return the state after them."""
         if not loops:
             return compute(self.frame, self.op, points, state)
+        if self._is_written_out(loops[-1]):  # rows, which share loads, are innermost
+            for n in range(self.frame.bounds(self.op, loops[-1])[1].number or 0):
+                here = [p.bind(loops[-1], Index.of(n)) for p in points]
+                state = self._loops(loops[:-1], here, state)
+            return state
         k = loops[0]
         if k == self.op.axis and self.vectors:
             return self._lanes(loops, points, list(state))
@@ -114,6 +119,18 @@ class Sum:
             if self.frame.plan.levels.unroll and isinstance(loop, scf.ForOp):
                 loop.attributes["kernel.unroll"] = UnitAttr()
         return state
+
+    def _is_written_out(self, k: int) -> bool:
+        """Whether the steps of a window are written one by one, so that each load is shared.
+
+        C compilers do not share loads under a mask.
+        """
+        plan = self.frame.plan
+        masked = any(padding.masked for padding in plan.padding.values())
+        if not masked or not plan.levels.unroll or k == self.op.axis:
+            return False
+        lower, upper = self.frame.bounds(self.op, k)
+        return lower.number == 0 and upper.number is not None
 
     def _cut(self, loops: Sequence[int], points: Sequence[Point]) -> list[Bounds]:
         """Return the ranges of a loop; each step in which a vector extends past its row is peeled.

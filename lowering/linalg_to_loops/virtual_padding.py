@@ -3,12 +3,13 @@
 Where the indices prove that a read is within the image it is a plain load; where they prove that it
 is outside, nothing is loaded. Otherwise the loop tests the index. A vector that extends past a row
 is loaded from the row's end and its lanes are shifted. The C compiler removes these tests from
-unrolled loops whose first and last tiles are peeled.
+unrolled loops whose first and last tiles are peeled. In rows of unknown length vectors are loaded
+under a mask, which may disable all lanes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import memref, vector
@@ -22,11 +23,13 @@ from xdsl.ir.affine import (
     AffineExpr,
 )
 
+from stepwell.dialects.kernel.levels import MASK
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.first_lanes import between
 from stepwell.lowering.linalg_to_loops.strides import STRIDES, load_strided
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, coefficient
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of, vector_type
 from stepwell.transforms.passes import fail
 
 COPIES = "kernel.border marks a copy of an image to some place in what is larger"
@@ -43,6 +46,8 @@ class VirtualPadding:
     """For each dimension, whether it is padded."""
     behind: int
     """Columns of padding after each row; -1 where they are known at run time only."""
+    masked: bool = False
+    """Whether masks tell the lanes of a vector that are padding: columns are not known."""
 
 
 def take_padding(
@@ -59,7 +64,10 @@ def take_padding(
             bounded = _bounded(op, offsets, sizes)
             columns = [size[-1] for size in sizes]
             behind = -1 if min(columns) < 0 else columns[1] - offsets[-1] - columns[0]
-            found[there.buffer] = VirtualPadding(image.buffer, offsets, filling, bounded, behind)
+            masked = columns[0] < 0 and any(each.tail == MASK for each in ops)
+            found[there.buffer] = VirtualPadding(
+                image.buffer, offsets, filling, bounded, behind, masked
+            )
     kept = [
         op
         for op in ops
@@ -128,6 +136,8 @@ class PaddedReader:
     padding: VirtualPadding
     size: Callable[[SSAValue, int], Index]
     hint: str | None
+    proven: Container[int] = ()
+    """The axes along which the present iteration reads no padding."""
 
     def read(self, access: Access, point: Point) -> SSAValue:
         """Return the element, or the vector, that ``access`` reads at ``point``."""
@@ -164,7 +174,9 @@ class PaddedReader:
         return found[0] < 0 or found[1] >= columns - abs(step) * (point.width - 1)
 
     def _narrow(self, width: int) -> bool:
-        """Whether a row may be shorter than a vector."""
+        """Whether a row may be shorter than a vector, which is then read lane by lane."""
+        if self.padding.masked:
+            return False
         columns = self.size(self.padding.image, len(self.padding.offsets) - 1).number
         return columns is None or columns < width or self.padding.behind < 0
 
@@ -172,7 +184,7 @@ class PaddedReader:
         """Read the image only where every index, except that of a vector, is within it."""
         tests: list[tuple[Index, Index]] = []
         for dim, (index, bounded) in enumerate(zip(at, self.padding.bounded, strict=True)):
-            if not bounded or (width and dim == len(at) - 1):
+            if not bounded or dim in self.proven or (width and dim == len(at) - 1):
                 continue
             size = self.size(self.padding.image, dim)
             inside = self.writer.is_within(index, size)
@@ -181,6 +193,22 @@ class PaddedReader:
             if inside is None:
                 tests.append((index, size))
         return self._tested(tests, at, width)
+
+    def _masked(self, at: list[Index], width: int) -> SSAValue:
+        """Load the lanes that are columns of the image."""
+        key = "padded", self.padding.image, width, *(index.key for index in at)
+        return self.writer.shared(key, lambda: self._masked_load(at, width))
+
+    def _masked_load(self, at: list[Index], width: int) -> SSAValue:
+        column, columns = at[-1], self.size(self.padding.image, len(at) - 1)
+        low = self.writer.value(column * -1)
+        high = self.writer.value(columns - column)
+        operands = [*map(self.writer.value, at), between(self.writer, width, high, low)]
+        load = vector.MaskedLoadOp.create(
+            operands=[self.padding.image, *operands, self._filling(width)],
+            result_types=[vector_type(element_of(self.padding.image), width)],
+        )
+        return self.writer.result(load, self.hint)
 
     def _tested(self, tests: list[tuple[Index, Index]], at: list[Index], width: int) -> SSAValue:
         if not tests:
@@ -194,6 +222,8 @@ class PaddedReader:
     def _columns(self, at: list[Index], width: int) -> SSAValue:
         """Read a vector that may extend past its row; each such overlap is a case."""
         *rows, column = at
+        if width and self.padding.masked:
+            return self._masked(at, width)
         if not width or not self.padding.bounded[-1]:  # a single element was tested with the rows
             return self.writer.load(self.padding.image, at, width, self.hint)
         columns = self.size(self.padding.image, len(at) - 1).number

@@ -34,6 +34,7 @@ from stepwell.lowering.outline_kernels.outside import Outside
 from stepwell.lowering.outline_kernels.soon import soon
 from stepwell.lowering.outline_kernels.virtual_padding import read_beyond_edges
 from stepwell.transforms.kernels.same_kernels import Shared
+from stepwell.transforms.kernels.schedule.vectors import MASKED_BITS
 from stepwell.transforms.passes import Pass
 
 
@@ -42,12 +43,14 @@ class OutlineKernels(Pass):
     """Put every op that computes on tensors into a kernel.
 
     l2 : bytes of each core's second-level cache; 0 for kernels that read and write whole tensors
+    vector_bits : bits of a vector; from 512 on loads take a mask
     """
 
     name = "outline-kernels"
     one_block = True
 
     l2: int = 1 << 20
+    vector_bits: int = 256
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Outline the kernels of each function."""
@@ -55,18 +58,24 @@ class OutlineKernels(Pass):
         for function in list(op.ops):
             if isinstance(function, func.FuncOp):
                 for block in function.body.blocks:
-                    _outline(block, function, shared, outside, bool(self.l2))
+                    masks = self.vector_bits >= MASKED_BITS
+                    _outline(block, function, shared, outside, bool(self.l2), masks)
         shared.unite()
 
 
 def _outline(
-    block: Block, function: func.FuncOp, shared: Shared, outside: Outside, cached: bool
+    block: Block,
+    function: func.FuncOp,
+    shared: Shared,
+    outside: Outside,
+    cached: bool,
+    masks: bool,
 ) -> None:
     """Outline the kernels of ``block`` and of the control flow blocks nested in it."""
     module = function.parent
     assert module is not None
     if cached:
-        read_beyond_edges(block)
+        read_beyond_edges(block, masks)
     wrap_inserts(block)
     erase_dead(block)
     sources: list[Operation] = []
@@ -88,7 +97,7 @@ def _outline(
     for op in block.ops:
         for region in op.regions:
             for inner in region.blocks:
-                _outline(inner, function, shared, outside, cached)
+                _outline(inner, function, shared, outside, cached, masks)
 
 
 def _erase_unused(ops: list[Operation]) -> None:

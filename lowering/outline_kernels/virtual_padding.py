@@ -14,12 +14,13 @@ from __future__ import annotations
 from math import prod
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, i1, i64
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.analysis.padded import padded
+from stepwell.analysis.sizes import Sizes
 from stepwell.analysis.structured import (
     PARALLEL,
     array_of_maps,
@@ -44,12 +45,16 @@ PLANES = 64
 """The number of images that keeps the threads busy, so that none is split by rows."""
 
 
-def read_beyond_edges(block: Block) -> None:
-    """Rewrite the padding of each image whose only user slides a window along its rows."""
+def read_beyond_edges(block: Block, masks: bool) -> None:
+    """Rewrite the padding of each image whose only user slides a window along its rows.
+
+    masks : whether images of unknown size may be read so: vectors are loaded under a mask
+    """
+    known = Sizes(block.args)
     for op in list(block.ops):
         if not isinstance(op, linalg.GenericOp) or (image := _image(op)) is None:
             continue
-        if (found := _interior(op.inputs[image])) is not None:
+        if (found := _interior(op.inputs[image], known, masks)) is not None:
             _rewrite(op, image, *found)
 
 
@@ -77,16 +82,21 @@ def _image(op: linalg.GenericOp) -> int | None:
     return None
 
 
-def _interior(value: SSAValue) -> tuple[SSAValue, list[int], linalg.FillOp] | None:
+def _interior(
+    value: SSAValue, known: Sizes, masks: bool
+) -> tuple[SSAValue, list[int], linalg.FillOp] | None:
     """Return the interior of a padded tensor, its offsets, and the fill of the padding."""
     found = padded(value)
     if found is None:
         return None
-    sizes = shape(found.inner)
-    if any(not o and m != n for o, m, n in zip(found.offsets, sizes, shape(value), strict=True)):
+    pairs = zip(found.offsets, known.shape(found.inner), known.shape(value), strict=True)
+    if any(not offset and m != n for offset, m, n in pairs):
         return None  # a loop would be shorter than the axis that it alone indexes
-    columns = sizes[-1]
-    if columns == DYNAMIC_INDEX or columns < ROW or DYNAMIC_INDEX in shape(value)[-2:]:
+    columns = shape(found.inner)[-1]
+    if columns == DYNAMIC_INDEX:
+        masked = masks and element(value) != i1
+        return (found.image, found.offsets, found.fill) if masked else None
+    if columns < ROW or DYNAMIC_INDEX in shape(value)[-2:]:
         return None
     if shape(value)[-1] - columns > AROUND:
         return None

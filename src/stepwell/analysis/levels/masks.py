@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from xdsl.dialects import arith, memref, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, i1
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from stepwell.analysis.levels.kernel_ops import LoopedOp, op_extents
 from stepwell.analysis.levels.queries import KernelLevels, Lanes
@@ -17,6 +19,7 @@ from stepwell.analysis.structured import (
     is_contraction,
     is_parallel,
     linear,
+    shape,
 )
 from stepwell.dialects.kernel.sharing import is_border
 
@@ -29,27 +32,46 @@ def no_mask(levels: KernelLevels, number: int, lanes: Lanes) -> str:
     """Return why the vectors of an op cannot end under a mask; "" if they can.
 
     Tiles and bands of contractions end in narrower vectors: these repeat for each step of the sum.
+    Tiles of windows over images with virtual padding need the masks in any case.
     """
     op, (axis, width, *_) = levels.ops[number], lanes
     if op_extents(op)[axis] != DYNAMIC_INDEX or width == 1:
         return "only vectors whose number is not known end under a mask"
-    if levels.is_tiled or any(map(_contracts, levels.ops)):
+    padded = unknown_borders(op)
+    tiled = levels.is_tiled and not padded
+    if tiled or any(map(_contracts, levels.ops)):
         return "contractions end in narrower vectors"
     if levels.pipeline_rows:
         return "software pipelines end in narrower vectors"
-    padded = op.parent is not None and any(is_border(each) for each in op.parent.ops)
-    if padded or not is_harmless(op) or not _is_side_by_side(op, axis):
+    block = op.parent.ops if op.parent is not None else ()
+    known = any(is_border(each) for each in block) and not padded
+    if known or not is_harmless(op) or not _is_side_by_side(op, axis, padded):
         return "its lanes are not side by side, or what it computes in unused ones may fail"
     return ""
 
 
-def _is_side_by_side(op: LoopedOp, axis: int) -> bool:
-    """Whether the lanes of every operand are neighbours or one element."""
+def unknown_borders(op: Operation) -> set[SSAValue]:
+    """Return the padded images, in the kernel of an op, with a number of columns that is unknown.
+
+    Masks tell which lanes of their vectors are padding.
+    """
+    found: set[SSAValue] = set()
+    for each in op.parent.ops if op.parent is not None else ():
+        if isinstance(each, linalg.GenericOp) and is_border(each):
+            if shape(each.inputs[0])[-1] != DYNAMIC_INDEX:
+                return set()
+            found |= {*each.results, each.outputs[0]} if each.results else {each.outputs[0]}
+    return found
+
+
+def _is_side_by_side(op: LoopedOp, axis: int, padded: Collection[SSAValue]) -> bool:
+    """Whether the lanes of every operand are neighbours or one element, but for padded ones."""
     if isinstance(op, linalg.FillOp):
         return axis == len(op_extents(op)) - 1 and element(op.outputs[0]) != i1
     return all(
         (step := _step(index, axis)) == 0 or (step == 1 and element(value) != i1)
         for value, index in zip(op.operands, indices(op), strict=True)
+        if value not in padded
     )
 
 

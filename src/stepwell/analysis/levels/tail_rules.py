@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from stepwell.analysis.levels.kernel_ops import LoopedOp, op_extents
 from stepwell.analysis.levels.legality import refuse
-from stepwell.analysis.levels.masks import no_mask
+from stepwell.analysis.levels.masks import no_mask, unknown_borders
 from stepwell.analysis.levels.queries import KernelLevels, Lanes
 from stepwell.analysis.levels.repeats import Repeats
 from stepwell.analysis.levels.tails import PaddedRead, whole_tiles, within_border
@@ -35,6 +35,8 @@ class TailRules:
             if isinstance(op, linalg.GenericOp) and is_border(op)
         }
         self.padded = bool(borders)
+        self.masked = self.padded and bool(unknown_borders(self.ops[0]))
+        """Whether masks tell where the padding of images is."""
         self.reads = list(_padded_reads(self.ops, borders))
 
     def shared(self, loop: int, tail: str) -> str:
@@ -45,6 +47,10 @@ class TailRules:
             return "its steps are single iterations" if tail != PEEL else ""
         if tail == REPEAT and (known or loop != self.levels.shared - 2):
             return "the last row is repeated only in tiles of rows whose number is not known"
+        if tail == BORDER and not known and self.masked and loop == self.levels.shared - 2:
+            if loop < self.levels.parallel:
+                return "rows at a border run alone in one thread only"
+            return "" if self.repeats.allowed() else TWICE
         if tail in (EVEN, BORDER, OVERLAP) and not known:
             return "the extent of the loop is not known"
         if tail == EVEN and whole_tiles(size, unit) is None:

@@ -97,7 +97,7 @@ def settle_tails(function: kernel.FuncOp) -> None:
     lists = [schedule, *(each.schedule.data for each in versions)]
     levels = [level for each in lists if each is not None for level in each.all_levels()]
     past = any(level.action("nontemporal") for level in levels)
-    if not past and {level.tail for level in levels} <= {PEEL, EVEN, BORDER}:
+    if not past and {level.tail for level in levels} <= {PEEL, EVEN}:
         return
     each = [function, *(version(function, number) for number in range(len(versions)))]
     write_all(function, [_settled(TailRules(kernel_levels(one))) for one in each])
@@ -151,6 +151,8 @@ class _Choice:
         size, unit = self.rules.sizes[0][loop], self.levels.step(loop)
         if size == DYNAMIC_INDEX:
             low = self.some.low if self.some is not None and self.some.loop == loop else 0
+            if self.masks and not self.rules.shared(loop, BORDER):
+                return BORDER
             return REPEAT if 2 * low >= unit and not self.rules.shared(loop, REPEAT) else PEEL
         few = 0 < -size % unit * MIN_ROWS_PER_RECOMPUTED <= size
         choices = [*([OVERLAP] if few else []), *([EVEN] if self.long else [])]

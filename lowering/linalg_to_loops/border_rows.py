@@ -1,0 +1,111 @@
+"""Find the rows of results whose windows read no virtual padding above or below an image.
+
+The number of rows is known at launch only. Rows at a border run one by one, with tests; tiles of
+the others need none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineExpr
+
+from stepwell.lowering.linalg_to_loops.frame import Frame
+from stepwell.lowering.linalg_to_loops.plan import Plan
+from stepwell.lowering.linalg_to_loops.structured import Structured, coefficient, dims_of
+from stepwell.lowering.linalg_to_loops.tails import Inside, Taken
+from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
+
+Axis = tuple[SSAValue, int]
+
+
+def through_borders(frame: Frame, k: int, unit: int, inside: Inside) -> None:
+    """Write the rows at the borders of images one by one, then tiles of ``unit`` of the others.
+
+    The last tile overlaps the one before; where there is not a whole one, all rows run alone.
+    """
+    writer, extent, hint = frame.writer, frame.ends[k], NAMES[k % len(NAMES)]
+    low, high = _rows_within(frame, k)
+    few = writer.compare("slt", high - low, Index.of(unit))
+    low, high = (_select(writer, few, extent, each) for each in (low, high))
+
+    def alone(n: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        before = writer.compare("slt", n, low)
+        inside(Taken(_select(writer, before, n, n - low + high), 1))
+        return ()
+
+    def tile(start: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        frame.memory.inside = _axes_along(frame.plan, k)
+        inside(Taken(writer.minimum(start, high + -unit), unit))
+        frame.memory.inside = ()
+        return ()
+
+    writer.loop((Index(), low + (extent - high)), 1, (), alone, hint)
+    writer.loop((low, high), unit, (), tile, hint)
+
+
+def _axes_along(plan: Plan, loop: int) -> set[Axis]:
+    """Return the axes of padded images along which, of all shared loops, only ``loop`` moves."""
+    found, others = set[Axis](), set[Axis]()
+    for _, buffer, axis, expr in _padded(plan):
+        used = {d for d in dims_of((expr,)) if d < plan.levels.shared}
+        forward = (coefficient(expr, loop) or 0) > 0
+        (found if used == {loop} and forward else others).add((buffer, axis))
+    return found - others
+
+
+def _rows_within(frame: Frame, loop: int) -> tuple[Index, Index]:
+    """Return the first iteration that reads no padding along `_axes_along`, and the end of these.
+
+    The end may be less than the first iteration.
+    """
+    writer, plan = frame.writer, frame.plan
+    axes, first, end = _axes_along(plan, loop), Index(), frame.ends[loop]
+    for op, buffer, axis, expr in _padded(plan):
+        if (buffer, axis) not in axes:
+            continue
+        padding, step = plan.padding[buffer], coefficient(expr, loop)
+        assert step
+        least, most = _reach(writer, expr, loop, frame.extents[op])
+        before = least * -1 + padding.offsets[axis]
+        room = frame.memory.dim(padding.image, axis) + padding.offsets[axis] - most
+        first = writer.maximum(first, _quotient(writer, before + (step - 1), step))
+        end = writer.minimum(end, _quotient(writer, room + (step - 1), step))
+    return first, end
+
+
+def _select(writer: Writer, condition: SSAValue, a: Index, b: Index) -> Index:
+    """Return ``a`` where a condition holds, else ``b``."""
+    return Index.of(
+        writer.result(arith.SelectOp(condition, writer.value(a), writer.value(b)), "row")
+    )
+
+
+def _padded(plan: Plan) -> Iterator[tuple[Structured, SSAValue, int, AffineExpr]]:
+    """Yield each read of a padded image along an axis of its rows, and of what is around them."""
+    for op in plan.ops:
+        for access in op.inputs:
+            if (padding := plan.padding.get(access.buffer)) is not None:
+                for axis, expr in enumerate(access.exprs[:-1]):
+                    if padding.bounded[axis]:
+                        yield op, access.buffer, axis, expr
+
+
+def _reach(
+    writer: Writer, expr: AffineExpr, loop: int, trips: Sequence[Index]
+) -> tuple[Index, Index]:
+    """Return the least and the greatest index that an op reads where ``loop`` is at 0."""
+    ends: list[tuple[Index, Index]] = []
+    for number, trip in enumerate(trips):
+        last = Index() if number == loop else trip + -1
+        ends.append((Index(), last) if (coefficient(expr, number) or 0) >= 0 else (last, Index()))
+    lows, highs = zip(*ends, strict=True)
+    return writer.affine(expr, lows), writer.affine(expr, highs)
+
+
+def _quotient(writer: Writer, index: Index, by: int) -> Index:
+    """Return an index by a number, rounded down; 0 for an index below 0."""
+    some = writer.maximum(index, Index())
+    return some if by == 1 else writer.divide(some, by, arith.DivUIOp)
