@@ -48,8 +48,8 @@ def mutants(function: func.FuncOp) -> Iterator[tuple[str, func.FuncOp]]:
             mutant, alloc = _at(function, number)
             block = alloc.parent_block()
             assert block is not None
-            before = [o for o in block.ops if isinstance(o, memref.AllocOp) and o is not alloc]
-            for first in before[:1]:
+            allocs = [o for o in block.ops if isinstance(o, memref.AllocOp) and o is not alloc]
+            for first in [o for o in allocs if o.memref.type == op.memref.type][:1]:
                 alloc.results[0].replace_all_uses_with(first.memref)
                 yield f"buffer {number} is another", mutant
 
