@@ -130,9 +130,27 @@ def test_attention_to_any_number_of_keys() -> None:
     )
     for keys in (1, 2, 3, 7, 8, 15, 16, 17, 31, 67):
         q, k, v = given(3, 40, 64), given(3, keys, 64), given(3, keys, 64)
-        scores = np.exp(q @ k.transpose(0, 2, 1))
-        want = scores / scores.sum(-1, keepdims=True) @ v
-        np.testing.assert_allclose(program(q, k, v), want, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(program(q, k, v), attended(q, k, v), rtol=1e-3, atol=1e-4)
+
+
+def attended(q: Any, k: Any, v: Any) -> Any:
+    """Return the same by NumPy."""
+    scores = q @ k.transpose(0, 2, 1)
+    scores = np.exp(scores - scores.max(-1, keepdims=True))
+    return scores / scores.sum(-1, keepdims=True) @ v
+
+
+def test_attention_of_few_queries() -> None:
+    """Few queries and keys, both of unknown number: several sums over a head run at once."""
+    n, m = sw.Dim("n"), sw.Dim("m")
+    shapes: list[Any] = [(3, n, 64), (3, m, 64), (3, m, 64)]
+    program = sw.jit(
+        attention, input_signature=[sw.ShapeDtypeStruct(shape, "float32") for shape in shapes]
+    )
+    for queries in (1, 2, 3, 4, 5, 7, 8, 9):
+        for keys in (1, 2, 3, 4, 5, 7, 8, 13):
+            q, k, v = given(3, queries, 64), given(3, keys, 64), given(3, keys, 64)
+            np.testing.assert_allclose(program(q, k, v), attended(q, k, v), rtol=1e-3, atol=1e-4)
 
 
 def test_rows_of_one_element_keep_nan() -> None:

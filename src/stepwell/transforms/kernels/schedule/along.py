@@ -151,13 +151,16 @@ def _tile_own(nest: Nest, machine: Machine, long: bool) -> None:
     if found is None or others or shared < 2 or found.lanes.axis < 0:
         return
     axis, width, *_ = found.lanes
-    high, wide = found.extents[shared - 2], found.extents[shared - 1]
+    rows_and_columns = shared - 2, shared - 1
+    high, wide = (found.likely.get(k, found.extents[k]) for k in rows_and_columns)
     alone = found.contracts and found.score(axis) == 1.0 and not found.gathers
     long = long or found.size(axis) >= MIN_SUM_VECTORS * width
-    if not alone or not long or axis < shared or DYNAMIC_INDEX in (high, wide) or high < 2:
+    if not alone or not long or axis < shared or high < 2:  # or unknown
         return
     rows = -(-high // -(-high // 8))
-    columns = min(max((machine.vector_registers - 8) // rows, 1), 4, wide)
+    columns = min(max((machine.vector_registers - 8) // rows, 1), 4)
+    if wide != DYNAMIC_INDEX or not found.likely:  # a version of few rows takes any columns
+        columns = min(columns, wide)
     if rows * columns == 1 or columns < 2:
         return
     explain_choice(
