@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from stepwell.core.deferred_methods import deferred_methods
 from stepwell.core.version import VERSION
 
 if TYPE_CHECKING:
@@ -144,12 +145,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        value = import_module(_MODULES[name])
-    elif name in _PUBLIC:
-        value = getattr(import_module(_PUBLIC[name]), name)
-    else:
+    home = _MODULES.get(name) or _PUBLIC.get(name)
+    if home is None:
         raise AttributeError(f"module 'stepwell' has no attribute '{name}'")
+    with deferred_methods():
+        module = import_module(home)
+    value = module if name in _MODULES else getattr(module, name)
     globals()[name] = value
     return value
 
