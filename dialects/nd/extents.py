@@ -360,7 +360,7 @@ def _scan(op: ScanOp, s: Sizing) -> Sequence[Shape]:
     count = count or (xs[0][0] if xs else stated)
     assert count is not None
     if stated is not None:
-        s.equal(count, stated, ("it is told to take ", stated, " steps, but there are ", count))
+        s.equal(count, stated, ("it must take ", stated, " steps, but there are ", count))
     for x, shape in zip(op.xs, xs, strict=True):
         words = f"axis 0 of {named(x)} has size ", shape[0], ", but there are ", count, " steps"
         s.equal(shape[0], count, words)
@@ -374,7 +374,7 @@ def _scan(op: ScanOp, s: Sizing) -> Sequence[Shape]:
             if n == DYNAMIC:
                 size = s.number(next(rest))
                 what = f"axis {axis} of what is stacked as {named(y)} has size "
-                s.equal(size, shape[axis], (what, shape[axis], ", but it is told ", size))
+                s.equal(size, shape[axis], (what, shape[axis], ", but it is given ", size))
         stacked.append((count, *shape))
     return [*carried, *stacked]
 

@@ -318,7 +318,7 @@ class VmapOp(TransformationOp):
         if len(inside) != len(self.inputs) or len(outside) != len(yields):  # vmap_c2
             raise VerifyException("in_axes and out_axes must have an axis for each value")
         if (self.count is None) == (self.size is None):  # vmap_c3
-            raise VerifyException("the size of the batch must be told once: size or count")
+            raise VerifyException("the size of the batch must be given once: size or count")
         for value, axis in zip(self.inputs, inside, strict=True):
             if axis != UNBATCHED and not 0 <= axis < len(shape_of(value)):  # vmap_c2
                 raise VerifyException(f"axis {axis} is none of {value.type}")

@@ -128,7 +128,7 @@ class _Pair:
 
     def _has_extents(self) -> bool:
         """Whether some operand of the one op still has the extent of each loop as a size."""
-        first, second, told = self.first, self.second, set[int]()
+        first, second, used = self.first, self.second, set[int]()
         for op in (first, second):
             for k, (index, argument) in enumerate(
                 zip(indices(op), op.body.block.args, strict=True)
@@ -136,8 +136,8 @@ class _Pair:
                 result = op.results[k - len(op.inputs)] if k >= len(op.inputs) else None
                 is_kept = result is None or op is second or _is_used(result, second)
                 if argument not in self.passed and is_kept:
-                    told.update(e.position for e in index if isinstance(e, AffineDimExpr))
-        return len(told) == len(first.iterator_types)
+                    used.update(e.position for e in index if isinstance(e, AffineDimExpr))
+        return len(used) == len(first.iterator_types)
 
     def between(self) -> Iterator[Operation]:
         """Yield the ops between the two."""

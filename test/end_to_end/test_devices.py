@@ -223,7 +223,7 @@ def test_devices_are_listed(
     monkeypatch.setattr(machines, "measure", None)  # it was kept
     assert main(["devices"]) == 0
     said = capsys.readouterr().out
-    assert f"run on {open_device()} unless told otherwise" in said
+    assert f"run on {open_device()} unless --device names another" in said
     assert "compute_units" in said
 
 

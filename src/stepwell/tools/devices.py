@@ -48,7 +48,7 @@ def devices_command(options: argparse.Namespace) -> int:
     if default.problem:
         print(f"no device can run programs; {DRIVERS}")
     else:
-        print(f"programs of target opencl run on {default} unless told otherwise (--device)")
+        print(f"programs of target opencl run on {default} unless --device names another")
     return 0
 
 
@@ -57,7 +57,7 @@ def described(device: Device, is_default: bool, again: bool = False) -> Describe
     machine = machine_of(device, described_machine())
     reported = reported_by(device)
     assumed = "assumed" if device.is_cpu else f"assumed, as {file_of(device)}"
-    sources = {name: "told by the driver" if reported.get(name) else assumed for name in SHOWN}
+    sources = {name: "reported by the driver" if reported.get(name) else assumed for name in SHOWN}
     figures = {} if device.problem else measured(device, again)
     sources |= dict.fromkeys(figures, "measured")
     shown = {name: reported[name] for name in ("clock", "lanes", "l2") if reported[name]}

@@ -98,7 +98,7 @@ func.func @while_results(%c: tensor<i1>) {
 
 // scan_c1
 func.func @untold(%c: tensor<f32>) {
-  // expected-error@+1 {{a scan over nothing must be told its length}}
+  // expected-error@+1 {{a scan over nothing must be given its length}}
   %y = nd.scan (%x = %c) : (tensor<f32>) -> tensor<f32> {
     nd.yield %x : tensor<f32>
   }

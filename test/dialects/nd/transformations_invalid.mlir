@@ -116,7 +116,7 @@ func.func @f(%x: tensor<4xf32>) {
 
 // vmap_c3
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error@+1 {{the size of the batch must be told once: size or count}}
+  // expected-error@+1 {{the size of the batch must be given once: size or count}}
   %y = nd.vmap (%v = %x) {in_axes = [0], out_axes = [0]} : (tensor<4xf32>) -> (tensor<4xf32>) {
     nd.yield %v : tensor<f32>
   }

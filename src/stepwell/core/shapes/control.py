@@ -15,7 +15,7 @@ def scan_length(xs: Sequence[Shape], length: int | None) -> int:
     """
     known = DYNAMIC if length is None else length
     if length is None and not xs:
-        raise ShapeError("a scan over nothing must be told its length")
+        raise ShapeError("a scan over nothing must be given its length")
     for shape in xs:
         if not shape:
             raise ShapeError("a scan runs along axis 0 of a tensor, got a scalar")
