@@ -138,6 +138,8 @@ def _has(levels: KernelLevels, fact: str) -> bool:
             return levels.tile != (1, 1)
         case "bias_to_unsigned":
             return "biased_dot" in levels.packs.values()
+        case "accumulate_in_f32":
+            return levels.in_steps is not None and levels.in_steps.action("sum") is not None
         case "dots" | "pack_first":
             return {"dots": "dot", "pack_first": "first"}[fact] in levels.packs.values()
         case _:

@@ -33,7 +33,7 @@ def test_sums_of_columns(extension: Any, kind: str) -> None:
     for size in random.permutation(np.array(SIZES))[:3]:
         x = random.integers(-3, 4, size).astype(kind)
         traced = sw.jit(lambda x: (snp.sum(x, axis=0) + 3, snp.max(x, axis=0))).trace(x)
-        assert has(kernels_for(traced), "split")
+        assert has(kernels_for(traced), "parts")
         program = traced.compile()
         found = list[Any]()
         for threads in (1, 2, 5):
