@@ -146,6 +146,11 @@ def loop_extents(loops: int, reads: Sequence[tuple[SSAValue, Index]]) -> list[in
     return found
 
 
+def dims_of(index: Index) -> set[int]:
+    """Return the loops that an index uses."""
+    return {d for expr in index for d in expr.used_dims()}
+
+
 def linear(expr: AffineExpr) -> tuple[dict[int, int], int] | None:
     """Return ``expr`` as (coefficient of each loop, constant), or None if it is not linear."""
     match expr:

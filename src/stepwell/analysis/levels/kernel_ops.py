@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 from stepwell.analysis.structured import (
     Index,
     combiner,
+    dims_of,
     extents,
     indices,
     inverse,
@@ -49,7 +50,7 @@ def first_of_rows(packed: Index, shared: int) -> int:
 
     packed : the access to an operand that varies with the columns and not with the rows
     """
-    used = {d for expr in packed for d in expr.used_dims()}
+    used = dims_of(packed)
     first = shared - 2
     while first and first - 1 not in used:
         first -= 1
@@ -69,7 +70,7 @@ def is_free(op: LoopedOp, parallel: list[bool]) -> bool:
             if arguments[k].first_use is not None:
                 return False
             continue
-        if any(not parallel[d] for expr in index for d in expr.used_dims()):
+        if any(not parallel[d] for d in dims_of(index)):
             return False
         if combiner(op, k) is None or not results[k].has_one_use():
             return False

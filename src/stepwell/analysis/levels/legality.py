@@ -15,7 +15,7 @@ from stepwell.analysis.levels.in_steps import InSteps
 from stepwell.analysis.levels.kernel_ops import LoopedOp, is_free
 from stepwell.analysis.levels.queries import DOTS, KernelLevels
 from stepwell.analysis.products import byte_products, dot_elements, exact_count
-from stepwell.analysis.structured import CASTS, element, extents, in_panels, indices
+from stepwell.analysis.structured import CASTS, dims_of, element, extents, in_panels, indices
 from stepwell.dialects.kernel.levels import PARALLEL, PEEL
 from stepwell.dialects.kernel.sharing import is_border
 
@@ -102,7 +102,7 @@ def _check_parts(levels: KernelLevels) -> None:
 def _writes_along(op: LoopedOp, loops: list[bool]) -> bool:
     """Whether some result varies with the loops that are summed over."""
     written = indices(op)[len(op.inputs) :] if isinstance(op, linalg.GenericOp) else []
-    return any(not loops[d] for index in written for expr in index for d in expr.used_dims())
+    return any(not loops[d] for index in written for d in dims_of(index))
 
 
 def _bytes(kind: Attribute) -> int:
@@ -155,7 +155,7 @@ class _Steps:
         if any(isinstance(value.owner, linalg.GenericOp | linalg.FillOp) for value in op.inputs):
             refuse("a sum in steps needs operands that the kernel does not write")
         where = indices(op)[: len(op.inputs)]
-        self.dims = [{d for expr in index for d in expr.used_dims()} for index in where]
+        self.dims = list(map(dims_of, where))
         used = [k for k in range(len(where)) if body.args[k].first_use is not None]
         by_rows = [k for k in used if self.row in self.dims[k]]
         others = [k for k in used if self.column in self.dims[k] and k not in by_rows]

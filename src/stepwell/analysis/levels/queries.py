@@ -11,7 +11,7 @@ from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.levels.in_steps import InSteps, in_steps
 from stepwell.analysis.levels.kernel_ops import LoopedOp, first_of_rows, loop_ops, loops_of
-from stepwell.analysis.structured import indices
+from stepwell.analysis.structured import dims_of, indices
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.levels import (
@@ -295,7 +295,7 @@ def _abreast(levels: Levels, shared: int) -> int:
 def _first_of_rows(op: LoopedOp, shared: int) -> int:
     """Return the first shared loop after the last one that the packed operand varies with."""
     for index in indices(op)[: len(op.inputs)] if isinstance(op, linalg.GenericOp) else ():
-        used = {d for expr in index for d in expr.used_dims()}
+        used = dims_of(index)
         if shared - 1 in used and shared - 2 not in used:
             return first_of_rows(index, shared)
     return shared - 2

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.levels import Lanes
-from stepwell.analysis.structured import element, indices, is_not_fused
+from stepwell.analysis.structured import element, is_not_fused
 from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.beyond import Arguments, stays
 from stepwell.transforms.kernels.schedule.nest import Nest
@@ -101,13 +101,10 @@ def _sum_rows_together(nest: Nest, machine: Machine, given: Arguments) -> None:
     if nest.shared != 1 or nest.steps or len(sums) != 1 or len(sums[0].parallel) != 2:
         return
     (found,) = sums
-    op = found.op
     if DYNAMIC_INDEX in found.extents or found.lanes.axis != 1 or found.lanes.width == 1:
         return
-    assert isinstance(op, linalg.GenericOp)
-    read = {k: {d for e in index for d in e.used_dims()} for k, index in enumerate(indices(op))}
-    rows = [op.inputs[k] for k in range(len(op.inputs)) if read[k] == {0, 1}]
-    if len(rows) != 1 or {1} not in [read[k] for k in range(len(op.inputs))]:
+    rows = [each.value for each in found.operands if each.loops == {0, 1}]
+    if len(rows) != 1 or all(each.loops != {1} for each in found.operands):
         return
     row = found.extents[1] * bits_of(element(rows[0])) // 8
     bytes = found.extents[0] * row

@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
-from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir.affine import AffineExpr
 
 from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
-from stepwell.analysis.structured import element, indices, linear
+from stepwell.analysis.structured import element, linear
 from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import (
@@ -206,10 +205,9 @@ def strip_of(
     threads.
     """
     op = found.op
-    assert isinstance(op, linalg.GenericOp)
     high, wide = found.extents[shared - 2], found.extents[shared - 1]
     known = DYNAMIC_INDEX not in (high, wide) and len(found.parallel) == shared + 1
-    if not known or stride(indices(op)[packed], shared - 1) != 1 or not 0 < high <= MAX_SKINNY_ROWS:
+    if not known or stride(found.where[packed], shared - 1) != 1 or not 0 < high <= MAX_SKINNY_ROWS:
         return None
     each = bits_of(element(op.operands[packed])) // 8
     meeting = found.size(shared) * each % page(machine) == 0
@@ -253,13 +251,7 @@ def block_of(
     rows, columns = tile
     last = len(found.parallel) - 1
     before = max(prod(map(found.size, range(shared, last))), 1)
-    deepest = MAX_SCRATCH_BYTES // (columns * bytes)
-    deepest = max((min(depth_of(machine), deepest) if last == shared else deepest) // before, 1)
-    cut = found.size(last) > deepest >= TRANSPOSED_FEATURES
-    unit = 8 if before == 1 else TRANSPOSED_FEATURES if cut else 1
-    deep = even(found.size(last), deepest, unit)
-    if found.extents[last] == DYNAMIC_INDEX:
-        deep = deepest
+    deep = _depth(found, before, columns * bytes, machine)
     parts = found.extents[last] == DYNAMIC_INDEX or found.size(last) > deep
     sizes = [found.size(k) for k in range(first, shared - 1)]
     wide = found.size(shared - 1)
@@ -292,13 +284,29 @@ def block_of(
     return *lengths, columns, max(deep, 1)
 
 
+def _depth(found: Loops, before: int, column: int, machine: Machine) -> int:
+    """Return the depth of a block.
+
+    before : iterations of the loops of the sum before the last one
+    column : bytes of a row of a panel
+    """
+    last = len(found.parallel) - 1
+    deepest = MAX_SCRATCH_BYTES // column
+    alone = found.parallel[last - 1]  # the last loop is the only one of the sum
+    deepest = max((min(depth_of(machine), deepest) if alone else deepest) // before, 1)
+    if found.extents[last] == DYNAMIC_INDEX:
+        return deepest
+    cut = found.size(last) > deepest >= TRANSPOSED_FEATURES
+    unit = 8 if before == 1 else TRANSPOSED_FEATURES if cut else 1
+    return even(found.size(last), deepest, unit)
+
+
 def _touched(found: Loops, first: int, lengths: Sequence[int], deep: int) -> int:
     """Return how many elements of the row operand a block reads.
 
     A strided window reads more of an image than it has positions.
     """
-    op, rows = found.op, range(first, first + len(lengths))
-    assert isinstance(op, linalg.GenericOp)
+    rows = range(first, first + len(lengths))
     last = len(found.parallel) - 1
     sizes = {k: min(n, found.size(k)) for k, n in zip(rows, lengths, strict=True)}
     sizes |= {k: found.size(k) for k in range(rows.stop + 1, last)} | {last: deep}
@@ -309,9 +317,7 @@ def _touched(found: Loops, first: int, lengths: Sequence[int], deep: int) -> int
         return 1 + sum(abs(factor) * (sizes.get(k, 1) - 1) for k, factor in factors)
 
     return max(
-        prod(map(reach, index))
-        for index in indices(op)[: len(op.inputs)]
-        if any(k in rows for expr in index for k in expr.used_dims())
+        prod(map(reach, each.place)) for each in found.operands if not each.loops.isdisjoint(rows)
     )
 
 
@@ -335,16 +341,7 @@ def block_of_words(
     size = WORD_BYTES // terms
     long *= size  # the sum is counted in bytes from here on
     before = max(prod(map(found.size, range(shared, last))), 1)
-    deepest = (
-        max(
-            min(MAX_WORDS_DEPTH_BYTES, MAX_SCRATCH_BYTES // columns) // before // ROW_PADDING_BYTES,
-            1,
-        )
-        * ROW_PADDING_BYTES
-    )
-    deep = even(long, deepest, ROW_PADDING_BYTES if before == 1 else WORD_BYTES)
-    if found.extents[last] == DYNAMIC_INDEX:
-        deep = max(deepest // 2, ROW_PADDING_BYTES)
+    deep = _depth_of_words(found, long, before, columns)
     whole = found.extents[last] != DYNAMIC_INDEX and long <= deep
     depth = deep // size
     lanes, bytes = machine.vector_bits // 32, before * deep
@@ -365,15 +362,32 @@ def block_of_words(
         busy = max(lines * each // (BLOCKS_PER_THREAD * machine.threads), 1)
         held = even(lines, max(min(MAX_BLOCK_LINES, held, busy), 1), 1)
         return (*(1 for _ in range(first, shared - 3)), held, rows, columns, depth)
-    choices = [
-        (n, m)
-        for n in range(max(fewest, 1), max(fewest, 1) + wanted)
-        for m in range(1, min(panels, wanted) + 1)
-    ]
-    busy = [(n, m) for n, m in choices if n * m >= wanted] or choices[-1:]
-    down, along = min(busy, key=lambda c: (c[1] * high + COLUMN_PACKING_COST * c[0] * wide, c))
+    down, along = _cheapest((high, wide), (fewest, panels), wanted)
     across = -(-panels // along) * columns if whole else columns
     return even(high, min(most, max(-(-high // down), 1)), rows), max(across, columns), depth
+
+
+def _cheapest(sizes: tuple[int, int], bounds: tuple[int, int], wanted: int) -> tuple[int, int]:
+    """Return how many blocks of rows and of columns pack least, of those that are enough.
+
+    sizes : rows and columns of the result
+    bounds : blocks of rows, at least, and panels of columns
+    wanted : blocks that are enough
+    """
+    (high, wide), (fewest, panels) = sizes, bounds
+    rows = range(max(fewest, 1), max(fewest, 1) + wanted)
+    choices = [(n, m) for n in rows for m in range(1, min(panels, wanted) + 1)]
+    enough = [(n, m) for n, m in choices if n * m >= wanted] or choices[-1:]
+    return min(enough, key=lambda c: (c[1] * high + COLUMN_PACKING_COST * c[0] * wide, c))
+
+
+def _depth_of_words(found: Loops, long: int, before: int, columns: int) -> int:
+    """Return the depth, in bytes, of a block of words of a sum of ``long`` bytes."""
+    most = min(MAX_WORDS_DEPTH_BYTES, MAX_SCRATCH_BYTES // columns) // before
+    deepest = max(most // ROW_PADDING_BYTES, 1) * ROW_PADDING_BYTES
+    if found.extents[-1] == DYNAMIC_INDEX:
+        return max(deepest // 2, ROW_PADDING_BYTES)
+    return even(long, deepest, ROW_PADDING_BYTES if before == 1 else WORD_BYTES)
 
 
 def even(size: int, most: int, unit: int) -> int:

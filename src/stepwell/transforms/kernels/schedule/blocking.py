@@ -20,7 +20,7 @@ from xdsl.ir import SSAValue
 from stepwell.analysis.levels.kernel_ops import first_of_rows
 from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
 from stepwell.analysis.products import byte_products, exact_count
-from stepwell.analysis.structured import CASTS, combiner, element, indices
+from stepwell.analysis.structured import CASTS, combiner, element
 from stepwell.core.dot_instructions import TOTALS, terms_of
 from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.beyond import (
@@ -70,6 +70,7 @@ from stepwell.transforms.kernels.schedule.vectors import (
     MIN_LANES,
     STRIDES,
     Loops,
+    Operand,
     bits_of,
     full_lanes,
     lanes,
@@ -139,14 +140,9 @@ def _chosen(
     ops: Sequence[Loops], shared: int, machine: Machine, given: Arguments
 ) -> Contraction | None:
     """Return tile and block, whatever the size of a packed panel."""
-    found = _only_sum(ops, shared)
-    if not machine.l2 or found is None or (packed := _packed(found, shared)) is None:
-        if any(each.contracts for each in ops):
-            explain_choice(ops[0].op, lambda: NO_SCRATCH if not machine.l2 else NO_SINGLE_SUM)
+    if (candidate := _candidate(ops, shared, machine)) is None:
         return None
-    if not all(_writes_along(each, shared - 1) for each in ops):
-        explain_choice(found.op, lambda: NOT_ALONG)
-        return None
+    found, packed = candidate
     along = _is_along(found, packed, shared)
     width = lanes(ops, shared - 1, machine) if along else full_lanes(ops, machine)
     if width == 1:
@@ -191,12 +187,23 @@ def _chosen(
     return chosen
 
 
+def _candidate(ops: Sequence[Loops], shared: int, machine: Machine) -> tuple[Loops, int] | None:
+    """Return the sum of a kernel that blocks are for, and the operand that they would pack."""
+    found = _only_sum(ops, shared)
+    if not machine.l2 or found is None or (packed := _packed(found, shared)) is None:
+        if any(each.contracts for each in ops):
+            explain_choice(ops[0].op, lambda: NO_SCRATCH if not machine.l2 else NO_SINGLE_SUM)
+        return None
+    if not all(_writes_along(each, shared - 1) for each in ops):
+        explain_choice(found.op, lambda: NOT_ALONG)
+        return None
+    return found, packed
+
+
 def _may_read_in_place(found: Loops, packed: int, shared: int, first: int) -> bool:
     """Whether a kernel is a plain product whose packed operand has contiguous columns."""
-    op = found.op
-    assert isinstance(op, linalg.GenericOp)
     product = first == shared - 2 and len(found.parallel) == shared + 1
-    return product and not _is_widened(op) and stride(indices(op)[packed], shared - 1) == 1
+    return product and not _is_widened(found) and stride(found.where[packed], shared - 1) == 1
 
 
 def _by_sizes(
@@ -252,13 +259,11 @@ def _in_words(
 
 def wants_prefetch(found: Loops, shared: int, machine: Machine) -> bool:
     """Whether tiles wait for distant rows of an operand beyond the L2 cache."""
-    op = found.op
-    if not isinstance(op, linalg.GenericOp) or len(found.parallel) != shared + 1 or not machine.l2:
+    if len(found.parallel) != shared + 1 or not machine.l2:
         return False
     if found.size(shared - 2) <= MEMORY_BOUND_ROWS:  # they read the next row soon anyway
         return False
-    for operand, index in zip(op.inputs, indices(op), strict=False):
-        loops = {d for expr in index for d in expr.used_dims()}
+    for _, operand, index, loops in found.operands:
         if shared - 2 in loops or not {shared - 1, shared} <= loops:
             continue
         size = found.size(shared - 1) * found.size(shared) * bits_of(element(operand)) // 8
@@ -267,7 +272,7 @@ def wants_prefetch(found: Loops, shared: int, machine: Machine) -> bool:
             and size >= machine.l2
             and found.size(shared) >= MIN_PREFETCH_STEPS
         ):
-            explain_choice(op, lambda: ASKED)
+            explain_choice(found.op, lambda: ASKED)
             return True
     return False
 
@@ -317,13 +322,7 @@ def _of_few_rows(
 
 def _is_along(found: Loops, packed: int, shared: int) -> bool:
     """Whether the operand that is read in place varies with the columns too."""
-    op = found.op
-    assert isinstance(op, linalg.GenericOp)
-    return any(
-        shared - 1 in {d for expr in index for d in expr.used_dims()}
-        for k, index in enumerate(indices(op)[: len(op.inputs)])
-        if k != packed and op.body.block.args[k].first_use is not None
-    )
+    return any(shared - 1 in each.loops for each in found.operands if each.number != packed)
 
 
 WIDENED = "rows are packed too: they are narrower than what is computed with, and widened once"
@@ -339,11 +338,10 @@ def _widened(
     multiplies and adds them, and a part of this depth is exact.
     """
     op = found.op
-    assert isinstance(op, linalg.GenericOp)
     simple = first == shared - 2 and len(found.parallel) == shared + 1
-    if not simple or not _is_widened(op) or _is_along(found, packed, shared):
+    if not simple or not _is_widened(found) or _is_along(found, packed, shared):
         return chosen
-    signs = byte_products(op.body.block)
+    signs = byte_products(op.regions[0].block)
     *_, rows, columns, deep = chosen.block
     deep = min(deep, exact_count(signs) // 8 * 8) if signs else deep
     bytes = max(bits_of(element(op.outputs[0])), 32 if signs else 0) // 8  # as f32
@@ -359,32 +357,29 @@ def _widened(
     return replace(chosen, block=block, pack_rows="", accumulate_in_f32=signs is not None)
 
 
-def _is_widened(op: linalg.GenericOp) -> bool:
+def _is_widened(found: Loops) -> bool:
     """Whether operands are narrower than the type that is computed with."""
-    arguments = op.body.block.args[: len(op.inputs)]
+    arguments = found.op.regions[0].block.args[: len(found.op.inputs)]
     return any(isinstance(use.operation, CASTS) for arg in arguments for use in arg.uses)
 
 
 def _first(found: Loops, packed: int, shared: int) -> int:
     """Return the first shared loop after the last one that the packed operand varies with."""
-    assert isinstance(found.op, linalg.GenericOp)
-    return first_of_rows(indices(found.op)[packed], shared)
+    return first_of_rows(found.where[packed], shared)
 
 
 def _in_rows(found: Loops, packed: int, shared: int, columns: int) -> bool:
     """Whether the columns are contiguous and form whole panels."""
-    op, wide = found.op, found.extents[shared - 1]
-    assert isinstance(op, linalg.GenericOp)
+    wide = found.extents[shared - 1]
     whole = wide != DYNAMIC_INDEX and wide % columns == 0
-    return whole and stride(indices(op)[packed], shared - 1) == 1
+    return whole and stride(found.where[packed], shared - 1) == 1
 
 
 def _writes_along(loops: Loops, column: int) -> bool:
     """Whether the stored results of neighbouring columns are contiguous."""
-    op = loops.op
-    if not isinstance(op, linalg.GenericOp):
+    if not loops.where:
         return True
-    written = zip(op.outputs, indices(op)[len(op.inputs) :], strict=True)
+    written = zip(loops.op.outputs, loops.where[len(loops.op.inputs) :], strict=True)
     return all(_is_passed_on(into) or stride(index, column) in (0, 1) for into, index in written)
 
 
@@ -418,23 +413,19 @@ def _packed(found: Loops, shared: int) -> int | None:
 
     That one may vary with the columns too if it is contiguous along them.
     """
-    op = found.op
-    assert isinstance(op, linalg.GenericOp)
     row, column = shared - 2, shared - 1
-    roles: dict[str, list[int]] = {"packed": [], "rows": [], "other": []}
-    for k, index in enumerate(indices(op)[: len(op.inputs)]):
-        if op.body.block.args[k].first_use is None:
-            continue
-        loops = {d for expr in index for d in expr.used_dims()}
+    roles: dict[str, list[Operand]] = {"packed": [], "rows": [], "other": []}
+    for each in found.operands:
+        loops = each.loops
         role = "rows" if row in loops else "packed" if column in loops else "other"
-        if role == "rows" and stride(index, column) not in (0, 1):
+        if role == "rows" and stride(each.place, column) not in (0, 1):
             role = "other"
-        roles[role].append(k)
+        roles[role].append(each)
     if [len(of) for of in roles.values()] != [1, 1, 0]:
         return None
-    (k,) = roles["packed"]
-    own = isinstance(op.inputs[k].owner, linalg.GenericOp | linalg.FillOp)
-    return None if own or bits_of(element(op.inputs[k])) < 8 else k
+    ((number, value, *_),) = roles["packed"]
+    own = isinstance(value.owner, linalg.GenericOp | linalg.FillOp)
+    return None if own or bits_of(element(value)) < 8 else number
 
 
 def _in_place_bytes(
@@ -444,12 +435,10 @@ def _in_place_bytes(
 
     Beyond a part of the L2 cache its rows are on too many pages for the TLB.
     """
-    op = found.op
-    assert isinstance(op, linalg.GenericOp)
-    step = stride(indices(op)[packed], shared - 1)
+    step = stride(found.where[packed], shared - 1)
     if step in STRIDES and found.extents[shared - 2] != DYNAMIC_INDEX and high <= MAX_TILE_ROWS:
         return sys.maxsize  # one tile has all rows: its shuffles serve all of them
-    if _is_widened(op) or step != 1:
+    if _is_widened(found) or step != 1:
         return machine.l1 // SMALL_L1_DIVISOR if high < MIN_ROWS_OF_SMALL else 0
     wide = found.extents[shared - 1]
     if wide != DYNAMIC_INDEX and wide <= MAX_PANEL_VECTORS * width and high <= MAX_PANEL_ROWS:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.linalg import ops as linalg
-
 from stepwell.analysis.levels import Lanes
 from stepwell.analysis.levels.building import Inner, around, block, in_threads, nest, strip
-from stepwell.analysis.structured import Index, in_panels, indices
+from stepwell.analysis.structured import in_panels
 from stepwell.dialects.kernel.levels import FOR, Action, Level, Levels, Schedule
 from stepwell.transforms.kernels.schedule.tiles import PREFETCH_STEPS
 from stepwell.transforms.kernels.schedule.vectors import Loops
@@ -78,7 +76,7 @@ class Contraction:
         self, found: Loops, rows: range, column: int, width: int
     ) -> Iterator[Action]:
         """Yield the action that packs the operand of the columns, if it is not in panels."""
-        for number, index, dims in _operands(found):
+        for number, _, index, dims in found.operands:
             if column in dims and dims.isdisjoint(rows):
                 ready = in_panels(index, column)
                 if self.pack_columns == "dot" or ready is None or ready[1] != width:
@@ -86,15 +84,6 @@ class Contraction:
 
     def _rows_packed(self, found: Loops, column: int) -> Iterator[Action]:
         """Yield the action that packs the operand of the rows, if it is packed."""
-        for number, _, dims in _operands(found) if self.pack_rows is not None else ():
+        for number, _, _, dims in found.operands if self.pack_rows is not None else ():
             if column - 1 in dims:
                 yield Action("pack", number, self.pack_rows or "")
-
-
-def _operands(found: Loops) -> Iterator[tuple[int, Index, set[int]]]:
-    """Yield the inputs that an op reads: number, index and the loops that the index uses."""
-    op = found.op
-    assert isinstance(op, linalg.GenericOp)
-    for number, index in enumerate(indices(op)[: len(op.inputs)]):
-        if op.body.block.args[number].first_use is not None:
-            yield number, index, {d for expr in index for d in expr.used_dims()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import prod
 
 from xdsl.dialects.builtin import i32
-from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.products import dot_elements
 from stepwell.analysis.structured import element
@@ -38,13 +37,12 @@ def multiplied(found: Loops, first: int, shared: int, machine: Machine) -> tuple
     again for each iteration of loops before the rows.
     """
     op = found.op
-    assert isinstance(op, linalg.GenericOp)
     again = prod(map(found.size, range(first, shared - 2)))
     repaid = again <= 1 or found.size(shared - 2) >= MIN_LINE_PLACES
     short = found.size(len(found.parallel) - 1) < MIN_PRODUCTS
     if not repaid or short:
         return None
-    elements = dot_elements(op.body.block)
+    elements = dot_elements(op.regions[0].block)
     if elements is None or machine.vector_bits // _bits(elements[0]) > machine.vector_lanes:
         return None  # a vector of words is loaded as a vector of their elements
     if TOTALS[elements[0]] == "i32":

@@ -7,10 +7,9 @@ from math import prod
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
-from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.reach import spans
-from stepwell.analysis.structured import Index, element, indices
+from stepwell.analysis.structured import element
 from stepwell.dialects.kernel.levels import FOR, GROUP, LANE, UNROLL, Action, Level, Schedule
 from stepwell.transforms.kernels.schedule.vectors import Loops, bits_of
 
@@ -88,22 +87,14 @@ def _tile_for(loops: Loops, shared: int, device: Device) -> Tile:
     return TILES[-2] if min(loops.size(row), loops.size(column)) >= TILES[-2].rows else TILES[-1]
 
 
-def _inputs(loops: Loops) -> Sequence[Index]:
-    assert isinstance(loops.op, linalg.GenericOp)
-    return indices(loops.op)[: len(loops.op.inputs)]
-
-
 def _staged(loops: Loops, row: int, column: int) -> list[int]:
     """Return the inputs that several lanes of a tile share: they vary with rows or columns only."""
-    assert isinstance(loops.op, linalg.GenericOp)
-    used = [arg.first_use is not None for arg in loops.op.body.block.args]
-    found: list[int] = []
-    for number, index in enumerate(_inputs(loops)):
-        dims = {d for expr in index for d in expr.used_dims()}
-        known = spans(index, [1] * len(loops.extents)) is not None
-        if used[number] and known and (row in dims) != (column in dims):
-            found.append(number)
-    return found
+    ones = [1] * len(loops.extents)
+    return [
+        number
+        for number, _, index, used in loops.operands
+        if (row in used) != (column in used) and spans(index, ones) is not None
+    ]
 
 
 def _depth(
@@ -123,7 +114,7 @@ def _bytes(loops: Loops, number: int, shared: int, tile: Tile, deep: int, depth:
     """Return the bytes of local memory of an input, with rows padded by one element."""
     sizes = [1] * shared + [loops.size(k) for k in range(shared, len(loops.extents))]
     sizes[shared - 2], sizes[shared - 1], sizes[deep] = tile.rows, tile.columns, depth
-    found = spans(_inputs(loops)[number], sizes)
+    found = spans(loops.where[number], sizes)
     assert found is not None, "staged"
     bits = bits_of(element(loops.op.operands[number]))
     return prod(found[:-1]) * (found[-1] + 1) * max(bits // 8, 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import prod
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
-from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.structured import element
 from stepwell.transforms.kernels.schedule.nest import Nest
@@ -42,7 +41,6 @@ def pipelined_rows(nest: Nest, enough: int, l1: int) -> int:
     if not apart or DYNAMIC_INDEX in sizes or not all(_runs_in_vectors(x, shared) for x in long):
         return 0
     columns, rows = sizes[shared], prod(sizes[:shared])
-    assert isinstance(first.op, linalg.GenericOp)
     bits = sum(bits_of(element(operand)) for operand in first.op.inputs[:1])
     writes = any(all(loops.parallel) or loops.writes_along for loops in long)
     if columns < MIN_COLUMNS or columns * bits * (3 if writes else 2) > l1 // L1_DIVISOR * 8:

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
-from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.levels import Lanes
 from stepwell.analysis.levels.building import in_parts
-from stepwell.analysis.structured import element, indices
+from stepwell.analysis.structured import dims_of, element
 from stepwell.core.machine import Machine
 from stepwell.dialects.kernel.levels import Schedule
 from stepwell.transforms.kernels.schedule.beyond import Arguments, is_beyond
@@ -57,13 +56,7 @@ def split_sum_over_rows(nest: Nest, machine: Machine, given: Arguments) -> Sched
 def _wants_prefetch(ops: Sequence[Loops], machine: Machine, given: Arguments) -> bool:
     """Whether rows are long enough to prefetch, and come from memory."""
     (loops,) = [loops for loops in ops if not all(loops.parallel)]
-    op = loops.op
-    assert isinstance(op, linalg.GenericOp)
-    read = [
-        operand
-        for operand, index in zip(op.inputs, indices(op), strict=False)
-        if any(0 in expr.used_dims() for expr in index)
-    ]
+    read = [each.value for each in loops.operands if 0 in each.loops]
     if not read:
         return False
     widest = max(read, key=lambda operand: bits_of(element(operand)))
@@ -71,7 +64,7 @@ def _wants_prefetch(ops: Sequence[Loops], machine: Machine, given: Arguments) ->
     if each * loops.size(0) < MIN_ROW_BYTES:
         return False
     bytes = each * prod(loops.size(k) for k in range(len(loops.extents)))
-    return is_beyond(op, given.distance(widest, bytes), machine)
+    return is_beyond(loops.op, given.distance(widest, bytes), machine)
 
 
 def _runs(ops: Sequence[Loops], shared: int, most: int) -> int:
@@ -83,14 +76,13 @@ def _runs(ops: Sequence[Loops], shared: int, most: int) -> int:
     if shared != 1 or len(sums) != 1 or any(any(loops.parallel[1:]) for loops in ops):
         return 0
     (loops,) = sums
-    op = loops.op
-    if not isinstance(op, linalg.GenericOp) or not loops.free or not sums_rows(loops, 0):
+    if not loops.free or not sums_rows(loops, 0):
         return 0
-    results = indices(op)[len(op.inputs) :]
-    if loops.lanes.axis != 0 or any(e.used_dims() - {0} for index in results for e in index):
+    results = loops.where[len(loops.op.inputs) :]
+    if loops.lanes.axis != 0 or any(dims_of(index) - {0} for index in results):
         return 0
     columns, rows = loops.extents[0], loops.size(1)
-    size = sum(bits_of(element(o)) // 8 for o in op.outputs)
+    size = sum(bits_of(element(o)) // 8 for o in loops.op.outputs)
     if columns == DYNAMIC_INDEX or loops.extents[1] == DYNAMIC_INDEX:
         return 0
     runs = min(MAX_RUNS, most // max(columns * size, 1))

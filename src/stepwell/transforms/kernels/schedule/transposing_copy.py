@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
-from xdsl.dialects.linalg import ops as linalg
 
-from stepwell.analysis.structured import indices
 from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.vectors import (
     MIN_LANES,
@@ -25,9 +23,7 @@ def transposing_copy(ops: Sequence[Loops], shared: int, machine: Machine) -> int
     if len(ops) != 1 or shared < 2:
         return None
     (loops,) = ops
-    if not isinstance(loops.op, linalg.GenericOp):
-        return None
-    where = indices(loops.op)
+    where = loops.where
     if len(loops.parallel) != shared or len(where) != 2 or loops.gathers:
         return None
     read, written = where

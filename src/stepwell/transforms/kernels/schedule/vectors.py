@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from stepwell.analysis.shifts import shift_of
 from stepwell.analysis.structured import (
     Index,
     cost,
+    dims_of,
     extents,
     identity,
     in_panels,
@@ -60,6 +62,15 @@ def busy(machine: Machine, least: int) -> int:
 def page(machine: Machine) -> int:
     """Return the bytes of a way of the L1 cache: rows at multiples of it share few lines."""
     return max(machine.l1 // machine.l1_ways, 1)
+
+
+class Operand(NamedTuple):
+    """An input that a body reads, where it does, and the loops that the index uses."""
+
+    number: int
+    value: SSAValue
+    place: Index
+    loops: set[int]
 
 
 @dataclass
@@ -107,17 +118,32 @@ class Loops:
         """Whether iterations of ``axis`` may run side by side."""
         return self.parallel[axis] or self.free
 
+    @cached_property
+    def where(self) -> list[Index]:
+        """The index of each operand, inputs first."""
+        return indices(self.op) if isinstance(self.op, linalg.GenericOp) else []
+
+    @cached_property
+    def operands(self) -> list[Operand]:
+        """The inputs that the body reads."""
+        inputs = self.where[: len(self.op.inputs)]
+        arguments = self.op.body.block.args if isinstance(self.op, linalg.GenericOp) else ()
+        return [
+            Operand(number, self.op.operands[number], index, dims_of(index))
+            for number, index in enumerate(inputs)
+            if arguments[number].first_use is not None
+        ]
+
     @property
     def writes_along(self) -> bool:
         """Whether some result is written while the reductions run, not after them."""
-        op = self.op
-        written = indices(op)[len(op.inputs) :] if isinstance(op, linalg.GenericOp) else []
-        return any(not self.parallel[d] for index in written for e in index for d in e.used_dims())
+        written = self.where[len(self.op.inputs) :]
+        return any(not self.parallel[k] for index in written for k in dims_of(index))
 
     @property
     def contracts(self) -> bool:
         """Whether the op is a contraction."""
-        inputs = len(self.op.inputs) if isinstance(self.op, linalg.GenericOp) else 0
+        inputs = len(self.op.inputs) if self.where else 0
         return not all(self.parallel) and is_contraction(self.parallel, self.accesses[:inputs])
 
 
@@ -190,7 +216,7 @@ def _loops_behind(op: linalg.GenericOp, value: SSAValue) -> set[int]:
 
 def _is_running(index: Index, parallel: list[bool]) -> bool:
     """Whether ``index`` is that of a reduction's result, written once at its end."""
-    return not all(parallel) and all(parallel[d] for expr in index for d in expr.used_dims())
+    return not all(parallel) and all(parallel[d] for d in dims_of(index))
 
 
 def stride(index: Index, loop: int) -> int | None:
@@ -303,8 +329,5 @@ def sums_rows(loops: Loops, axis: int) -> bool:
     return (
         len(inner) == 1
         and loops.parallel[axis]
-        and any(
-            stride(index, axis) == 1 and inner[0] in {d for e in index for d in e.used_dims()}
-            for index in loops.accesses
-        )
+        and any(stride(index, axis) == 1 and inner[0] in dims_of(index) for index in loops.accesses)
     )

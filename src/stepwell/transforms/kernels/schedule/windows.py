@@ -10,10 +10,8 @@ from __future__ import annotations
 from math import prod
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
-from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir.affine import AffineDimExpr
 
-from stepwell.analysis.structured import indices
 from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.vectors import Loops
 
@@ -35,12 +33,11 @@ def slides(loops: Loops, shared: int) -> bool:
 
 def _slides_along(loops: Loops, shared: int, loop: int) -> bool:
     """Whether the window that an op combines moves with ``loop``."""
-    assert isinstance(loops.op, linalg.GenericOp)
     return any(
         not isinstance(expr, AffineDimExpr)
         and loop in (used := expr.used_dims())
         and any(d >= shared for d in used)
-        for index in indices(loops.op)[: len(loops.op.inputs)]
+        for index in loops.where[: len(loops.op.inputs)]
         for expr in index
     )
 
