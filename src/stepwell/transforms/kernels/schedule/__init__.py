@@ -46,14 +46,14 @@ from stepwell.transforms.kernels.schedule.beyond import Arguments
 from stepwell.transforms.kernels.schedule.block_sizes import lanes_of_columns
 from stepwell.transforms.kernels.schedule.blocking import choose, wants_prefetch
 from stepwell.transforms.kernels.schedule.contraction import Contraction
+from stepwell.transforms.kernels.schedule.copies import transposes
 from stepwell.transforms.kernels.schedule.groups import Device, write_groups
 from stepwell.transforms.kernels.schedule.locked import write_all_tuned
 from stepwell.transforms.kernels.schedule.nest import Nest
 from stepwell.transforms.kernels.schedule.nontemporal import store_past_caches
-from stepwell.transforms.kernels.schedule.panels import panel_columns_of, vectorise_panels
 from stepwell.transforms.kernels.schedule.reasons import explain_choice, explanations
 from stepwell.transforms.kernels.schedule.run_in_parallel import is_scattered, run_in_parallel
-from stepwell.transforms.kernels.schedule.scalar import share_tasks
+from stepwell.transforms.kernels.schedule.scalar import choose_lanes, share_tasks
 from stepwell.transforms.kernels.schedule.searching import (
     all_known,
     drop_marks,
@@ -62,9 +62,7 @@ from stepwell.transforms.kernels.schedule.searching import (
     machine_of,
     stay_alone,
 )
-from stepwell.transforms.kernels.schedule.sums import choose_lanes
 from stepwell.transforms.kernels.schedule.tiles import PREFETCH_STEPS, register_tile
-from stepwell.transforms.kernels.schedule.transposing_copy import transposing_copy
 from stepwell.transforms.kernels.schedule.vectors import (
     MASKED_BITS,
     MIN_LANES,
@@ -157,11 +155,9 @@ def _schedule(
     if not ops:
         return share_tasks(function)
     shared = choices.number(function, "kernel.shared")
-    nest, panels = Nest(function, ops, shared), panel_columns_of(ops, shared)
-    if panels is not None:
-        vectorise_panels(nest, panels, machine)
-    elif machine.l2 and (width := transposing_copy(ops, shared, machine)) is not None:
-        _transpose(nest, width)
+    nest = Nest(function, ops, shared)
+    if transposes(nest, machine):
+        pass
     elif machine.l2 and sums_along(ops, shared, machine):
         vectorise_apart(nest, machine, given, True)
     elif (chosen := _contraction(nest, machine, given)) and not _reads_in_place(
@@ -213,14 +209,6 @@ def _contraction(nest: Nest, machine: Machine, given: Arguments) -> Contraction 
     body = nest.function.body.block
     plain = all(isinstance(op, STRAIGHT) and not is_border(op) for op in body.ops)
     return choose(nest.ops, nest.shared, machine, given) if plain else None
-
-
-def _transpose(nest: Nest, width: int) -> None:
-    """Transpose through registers, in blocks of as many rows as a vector has lanes."""
-    said = f"a copy across rows, in tiles of {width} by {width} transposed in registers"
-    explain_choice(nest.function, lambda: said)
-    nest.ops[0].lanes = Lanes(nest.shared - 1, width)
-    nest.steps[nest.shared - 2] = width
 
 
 def _reads_in_place(

@@ -17,7 +17,6 @@ from stepwell.transforms.kernels.schedule.nest import Nest
 from stepwell.transforms.kernels.schedule.pipelined_rows import pipelined_rows
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.split_rows import split_sum_over_rows
-from stepwell.transforms.kernels.schedule.sums import is_full_reduction
 from stepwell.transforms.kernels.schedule.vectors import CHUNK, Loops, busy
 
 MIN_PARALLEL_ITERATIONS = 64
@@ -37,7 +36,7 @@ def run_in_parallel(nest: Nest, machine: Machine, given: Arguments) -> Schedule:
     total = sum(loops.iterations * loops.work for loops in ops)
     dynamic = any(DYNAMIC_INDEX in loops.extents for loops in ops)
     if not shared:
-        if (dynamic or total >= MIN_REDUCTION_WORK) and is_full_reduction(ops):
+        if (dynamic or total >= MIN_REDUCTION_WORK) and _is_full_reduction(ops):
             said = f"reduced in {MIN_PARALLEL_ITERATIONS} runs, which threads share"
             explain_choice(nest.function, lambda: said)
             lanes = [loops.lanes for loops in ops]
@@ -104,3 +103,11 @@ def _varies(ops: Sequence[Loops], count: int) -> bool:
     """Whether the work of one iteration of the parallel loops is known at launch only."""
     vectors = ops[0].lanes.axis == count - 1
     return any(DYNAMIC_INDEX in loops.extents[count - vectors :] for loops in ops)
+
+
+def _is_full_reduction(ops: Sequence[Loops]) -> bool:
+    """Whether every op is a full reduction by known combiners, or works on the results of these."""
+    loops = [each for each in ops if each.parallel]
+    return bool(loops) and all(
+        each.free and not any(each.parallel) and not each.writes_along for each in loops
+    )
