@@ -74,16 +74,6 @@ class Plan:
         return self.schedule.levels
 
     @property
-    def sums(self) -> dict[Operation, InSteps]:
-        """The levels of each op whose sum is taken in steps."""
-        return self.schedule.sums
-
-    @property
-    def lengths(self) -> dict[int, tuple[int, int]]:
-        """The least and the greatest extent of some loops."""
-        return self.schedule.lengths
-
-    @property
     def first(self) -> Structured:
         """The op that defines the shared loops."""
         return self.ops[0]

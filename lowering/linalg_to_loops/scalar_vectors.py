@@ -171,7 +171,7 @@ def _before(loop: scf.ForOp, entry: Block, write: Callable[[Writer], object]) ->
     """Call ``write`` with a writer whose ops come directly before ``loop``."""
     block = loop.parent
     assert block is not None
-    following = [loop]
+    following: list[Operation] = [loop]
     while (op := following[-1].next_op) is not None:
         following.append(op)
     for op in following:

@@ -98,7 +98,7 @@ def _evened(frame: Frame, k: int, block: int, tile: int, counts: list[Index]) ->
     other loops, whose numbers ``counts`` has.
     """
     writer, extent = frame.writer, frame.ends[k]
-    _, high = frame.plan.lengths.get(k, (0, 0))
+    _, high = frame.plan.schedule.lengths.get(k, (0, 0))
     if extent.number is not None or 0 < high <= block:
         return None
 

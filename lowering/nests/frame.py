@@ -8,20 +8,18 @@ from dataclasses import replace
 from math import prod
 from typing import TypeVar
 
-from xdsl.dialects import arith, memref, scf
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, UnitAttr, i64
 from xdsl.ir import Block, Region, SSAValue
-from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.dialects.kernel.levels import GROUP, LANE, Levels, Schedule
 from stepwell.lowering.linalg_to_loops.builder import INDEX
+from stepwell.lowering.linalg_to_loops.frame import Frame as Loops
 from stepwell.lowering.linalg_to_loops.plan import Plan
-from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 from stepwell.lowering.nests.places import Places
 from stepwell.lowering.nests.scope import Scope
 from stepwell.lowering.nests.steps import Step, lanes_of, steps_of
-from stepwell.transforms.passes import fail
 
 LANES_OF_GROUP = "kernel.lanes"
 """Attribute of a loop over groups: the lanes of a group."""
@@ -46,15 +44,21 @@ class Frame(ABC):
         """The levels over shared loops within a group, which all ops share."""
         self._first = () if shares else inner
         self.lanes = max((lanes_of(self.steps(n)) for n in range(len(plan.ops))), default=1)
-        self.extents: list[list[Index]] = []
+        loops = Loops(writer, plan)
+        self.extents = list(loops.extents.values())
         """The extents of the loops of each op."""
+        self.dim = loops.memory.dim
+        """Returns the extent of a dimension; the first call must be outside all loops."""
+        for access in (each for op in plan.ops for each in (*op.inputs, *op.outputs)):
+            if isinstance(access.buffer.type, MemRefType):
+                for dim in range(len(access.exprs)):
+                    self.dim(access.buffer, dim)
         self.group_numbers: dict[int, Index] = {}
         """For each loop, the number of the current group's step."""
         self.number = 0
         """The number of the op that is written."""
         self.open_lanes: Sequence[Step] = ()
         """The lane levels that are open."""
-        self._dims: dict[tuple[SSAValue, int], Index] = {}
 
     @property
     def together(self) -> bool:
@@ -76,43 +80,6 @@ class Frame(ABC):
     def group_sizes(self) -> dict[int, int]:
         """Return the iterations of each loop that a group takes."""
         return {level.loop: level.step for level in self.groups if not level.parts}
-
-    # sizes
-
-    def dim(self, buffer: SSAValue, dim: int) -> Index:
-        """Return the extent of a dimension; the first call must be outside all loops."""
-        if (found := self._dims.get((buffer, dim))) is not None:
-            return found
-        assert isinstance(buffer.type, MemRefType)
-        size = buffer.type.get_shape()[dim]
-        if size >= 0:
-            return Index.of(size)
-        op = memref.DimOp(buffer, self.writer.index(dim))
-        found = self._dims[buffer, dim] = Index.of(self.writer.result(op, "n"))
-        return found
-
-    def read_extents(self) -> None:
-        """Read all extents outside of all loops."""
-        for op in self.plan.ops:
-            for access in (*op.inputs, *op.outputs):
-                if isinstance(access.buffer.type, MemRefType):
-                    for dim in range(len(access.exprs)):
-                        self.dim(access.buffer, dim)
-        self.extents = [
-            [self._extent(op, k) for k in range(len(op.reductions))] for op in self.plan.ops
-        ]
-
-    def _extent(self, op: Structured, k: int) -> Index:
-        found = [
-            (access.buffer, dim)
-            for access in (*op.inputs, *op.outputs)
-            for dim, expr in enumerate(access.exprs)
-            if isinstance(expr, AffineDimExpr) and expr.position == k
-        ]
-        if not found:
-            fail(op.op, f"no operand tells how often loop {k} runs")
-        extents = [self.dim(*each) for each in found]
-        return next((e for e in extents if e.number is not None), extents[0])
 
     def of_op(self, scope: Scope, ends: Sequence[Index]) -> Scope:
         """Return the scope of an op, with its own loops at 0."""

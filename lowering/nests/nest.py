@@ -24,7 +24,6 @@ class Nest(Walker):
 
     def write(self) -> None:
         """Write all of the kernel."""
-        self.read_extents()
         if self.groups[0].parts:
             write_parts(self)
             return

@@ -10,8 +10,8 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from stepwell.dialects.kernel.levels import LANE
-from stepwell.lowering.linalg_to_loops.body import BodyWriter, Point
-from stepwell.lowering.linalg_to_loops.structured import Structured, dims_of
+from stepwell.lowering.linalg_to_loops.body import BodyWriter, Point, arguments
+from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
 from stepwell.lowering.linalg_to_loops.writer import Index
 from stepwell.lowering.nests.frame import Frame
 from stepwell.lowering.nests.kinds import KINDS
@@ -71,7 +71,11 @@ class Walker(Frame):
         for number, point in enumerate(scope.points):
             safe = self.safe(scope, point)
             here = list(state[number * len(carried) : (number + 1) * len(carried)])
-            values = body.write(safe, self._arguments(op, scope, (point, safe), here, loaded))
+
+            def read(access: Access, k: int, at: tuple[Point, Point] = (point, safe)) -> SSAValue:
+                return self.places.read(op, access, k, scope, at, loaded if k >= 0 else {})
+
+            values = body.write(safe, arguments(op, here, read))
             for k, value in enumerate(values):
                 if k in carried:
                     wide = self.writer.broadcast(value, point.width)
@@ -79,30 +83,6 @@ class Walker(Frame):
                 else:
                     self.store(op, k, scope, point, value)
         return after
-
-    def _arguments(
-        self,
-        op: Structured,
-        scope: Scope,
-        points: tuple[Point, Point],
-        state: list[SSAValue],
-        loaded: dict[object, SSAValue],
-    ) -> list[SSAValue | None]:
-        found: list[SSAValue | None] = []
-        read = self.places.read
-        for k, access in enumerate(op.inputs):
-            used = op.body is None or op.body.args[k].first_use is not None
-            found.append(read(op, access, k, scope, points, loaded) if used else None)
-        for k, access in enumerate(op.outputs):
-            if k in op.carried:
-                found.append(state[op.carried.index(k)])
-            elif op.argument(k) is None:
-                found.append(None)
-            elif k in op.initial:
-                found.append(op.initial[k])
-            else:
-                found.append(read(op, access, -1, scope, points, {}))
-        return found
 
     def safe(self, scope: Scope, point: Point) -> Point:
         """Return a point with indices clamped to their loops: nothing beyond is stored."""
