@@ -14,10 +14,7 @@ own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects import arith
-from xdsl.ir import SSAValue
 
 from stepwell.dialects.kernel.levels import PARALLEL, Level
 from stepwell.lowering.linalg_to_loops.contraction_levels import Range, Ranges
@@ -92,14 +89,13 @@ class Contraction:
         tile = self.of.is_tile(n)
         names = {self.of.row: "i", self.of.column: "j"} if tile else {}
 
-        def body(start: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def body(start: Index, size: int) -> None:
             end = around.end if tile else self._end(start, size, (around.start, around.end))
             self._inside(n, {**at, k: Range(start, end, size)})
-            return ()
 
         sizes = self._tails(k) if tile else [level.step]
         hint = names.get(k, NAMES[k % len(NAMES)])
-        self.writer.sweep((around.start, around.end), sizes, (), body, hint)
+        self.writer.cover((around.start, around.end), sizes, body, hint)
 
     def _tails(self, k: int) -> list[int]:
         """Return the steps of the tiles along a loop: whole ones, then those at the edge."""
@@ -133,11 +129,10 @@ class Contraction:
             return
         middle = self.writer.last_whole(around.start, around.end, deep)
 
-        def part(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def part(k: Index) -> None:
             self._part(n, at, k, Index.of(deep))
-            return ()
 
-        self.writer.loop((around.start, middle), deep, (), part, "k")
+        self.writer.each((around.start, middle), deep, part, "k")
         if (around.end - middle).number != 0:
             self._part(n, at, middle, around.end - middle)
         if n == self.tiles.cut:
@@ -153,11 +148,10 @@ class Contraction:
             value, one = self.writer.value(end), self.writer.index(1)
             upper = Index.of(self.writer.binary(arith.MaxSIOp, value, one))
 
-        def part(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def part(k: Index) -> None:
             self._part(n, at, k, self._end(k, deep, (start, end)) - k)
-            return ()
 
-        self.writer.loop((start, upper), deep, (), part, "k")
+        self.writer.each((start, upper), deep, part, "k")
 
     def _part(self, n: int, at: Ranges, start: Index, count: Index) -> None:
         """Write one part, ``count`` iterations, of the sum."""

@@ -265,20 +265,19 @@ class Tiles:
         if not self._is_whole(self.of.column) and not self.operands.in_place:
             end = self.writer.minimum(end, self.frame.ends[self.of.column])
 
-        def row(r: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            def column(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def row(r: Index) -> None:
+            def column(c: Index, size: int) -> None:
                 here = {**at, self.of.column: Range(c, end, size)}
                 place = self.sums.place(at, r - rows.start, c - columns.start)
                 lanes = self.of.lanes_in(here)
                 value = self.writer.load(self.sums.scratch, place, lanes, "sum")
                 write_ops(self.frame, self._grid(here, [r]), {self.of.sum: [value]})
-                return ()
 
             exact = self._is_whole(self.of.column) and columns.size % width == 0
             sizes = [width] if exact else falling(width)
-            return self.writer.sweep((columns.start, end), sizes, (), column, "j")
+            self.writer.cover((columns.start, end), sizes, column, "j")
 
-        self.writer.loop((rows.start, last), 1, (), row, "i")
+        self.writer.each((rows.start, last), 1, row, "i")
 
 
 def falling(width: int) -> list[int]:

@@ -136,12 +136,11 @@ class DotPacking(Packing):
             write()
             return
 
-        def body(at: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def body(at: Index) -> None:
             self._around_all([*outer, at], write)
-            return ()
 
         size = self._outer_sizes()[len(outer)]
-        self.frame.writer.loop((Index(), Index.of(size)), 1, (), body, "k")
+        self.frame.writer.each((Index(), Index.of(size)), 1, body, "k")
 
     def _write(self, inside: Index) -> None:
         """Pack at one iteration of the loops of the sum before the last."""
@@ -197,11 +196,10 @@ class DotPacking(Packing):
         writer = self.frame.writer
         whole = writer.divide(self.count, self.terms, arith.DivUIOp)
 
-        def word(n: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def word(n: Index) -> None:
             write(n, self.terms)
-            return ()
 
-        writer.loop((first or Index(), whole), 1, (), word, "k")
+        writer.each((first or Index(), whole), 1, word, "k")
         left = self.count - whole * self.terms
         if left.number is not None:
             if left.number:
@@ -262,17 +260,16 @@ class DotPacking(Packing):
         writer = self.frame.writer
 
         def line(n: Index, size: int) -> None:
-            def some(c: Index, lanes: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            def some(c: Index, lanes: int) -> None:
                 wide = lanes if lanes > 1 else 0
                 self._store_word(self._assembled_word(c, n, size, wide), n, c)
-                return ()
 
             if inside.number == self.columns:
                 for c in range(0, self.columns, self.width):
-                    some(Index.of(c), self.width, ())
+                    some(Index.of(c), self.width)
                 return
             steps = list(dict.fromkeys([self.width, min(self.width, NARROW_LANES), 1]))
-            writer.sweep((Index(), inside), steps, (), some, "j")
+            writer.cover((Index(), inside), steps, some, "j")
 
         self._each_word(line)
 
@@ -281,7 +278,7 @@ class DotPacking(Packing):
         writer, width = self.frame.writer, self.width
         step = 1 if self.keeps_rows else width
 
-        def columns(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def columns(c: Index) -> None:
             here = [writer.minimum(c + n, inside + -1) for n in range(step)]
 
             def vectors(n: Index) -> None:
@@ -303,9 +300,8 @@ class DotPacking(Packing):
                     self._store_word(word, n, c + q)
 
             self._each_word(single, self._vectors(vectors))
-            return ()
 
-        writer.loop((Index(), inside), step, (), columns, "j")
+        writer.each((Index(), inside), step, columns, "j")
 
     def _vectors(self, write: Callable[[Index], None]) -> Index:
         """Call ``write`` for each vector of whole words; return where the tail of words begins."""
@@ -313,11 +309,10 @@ class DotPacking(Packing):
         whole = writer.divide(self.count, self.terms, arith.DivUIOp)
         end = writer.last_whole(Index(), whole, self.width)
 
-        def vectors(n: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def vectors(n: Index) -> None:
             write(n)
-            return ()
 
-        writer.loop((Index(), end), self.width, (), vectors, "k")
+        writer.each((Index(), end), self.width, vectors, "k")
         known = whole.number
         if known is None or known < self.width or known == end.number:
             return end
@@ -327,13 +322,12 @@ class DotPacking(Packing):
     def _by_elements(self, inside: Index) -> None:
         """Pack element by element."""
 
-        def column(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def column(c: Index) -> None:
             self._each_word(
                 lambda n, size: self._store_word(self._assembled_word(c, n, size), n, c)
             )
-            return ()
 
-        self.frame.writer.loop((Index(), inside), 1, (), column, "j")
+        self.frame.writer.each((Index(), inside), 1, column, "j")
 
 
 def _lanes(value: SSAValue) -> int:

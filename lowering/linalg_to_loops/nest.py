@@ -168,13 +168,12 @@ def _iteration(frame: Frame, points: list[Point]) -> None:
     for n, total in enumerate(totals):
         writer.store(total, sums, [Index.of(n // count), Index.of(n % count * width)])
 
-    def row(r: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    def row(r: Index) -> None:
         some = [at_row(p, shared - 2, r, n, moved) for n, p in enumerate(points[:count])]
         places = [[r, Index.of(n * width)] for n in range(count)]
         write_ops(frame, some, {op: [writer.load(sums, p, width, "sum") for p in places]})
-        return ()
 
-    writer.loop((Index(), Index.of(rows)), 1, (), row, "r")
+    writer.each((Index(), Index.of(rows)), 1, row, "r")
     writer.location = outer
 
 

@@ -56,12 +56,11 @@ def write_panels(frame: Frame) -> None:
             packing.copy(at)
             return
 
-        def body(start: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def body(start: Index) -> None:
             walk(opened, [*at, start])
-            return ()
 
         bounds = opened.get(k, (Index(), frame.ends[k]))
-        frame.writer.loop(bounds, blocks[k], (), body, NAMES[k % len(NAMES)])
+        frame.writer.each(bounds, blocks[k], body, NAMES[k % len(NAMES)])
 
     in_threads(frame, blocks[: frame.plan.levels.parallel], lambda opened: walk(opened, []))
 

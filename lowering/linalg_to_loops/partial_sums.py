@@ -38,12 +38,11 @@ class PartialSums:
         width = self.of.width
         start = self.writer.broadcast(self.of.sum.initial[0], self.of.lanes)
 
-        def row(i: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def row(i: Index) -> None:
             for c in range(0, self.of.tile[1], width):
                 self.writer.store(start, self.scratch, [i, Index.of(c)])
-            return ()
 
-        self.writer.loop((Index(), Index.of(self.rows)), 1, (), row, "i")
+        self.writer.each((Index(), Index.of(self.rows)), 1, row, "i")
 
     def place(self, at: Ranges, row: Index | int, column: Index | int) -> list[Index]:
         """Return the place of a sum of the tile at ``at``, counted from the tile's first one."""

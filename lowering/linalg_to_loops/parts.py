@@ -200,12 +200,11 @@ class SumOfRows:
     def _tiles(self, write: Sweep) -> None:
         """Write ``write(first column, columns, lanes)`` for tiles that cover all columns."""
 
-        def tile(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def tile(c: Index, size: int) -> None:
             lanes = min(size, self.op.width)
             write(c, size, lanes if lanes > 1 else 0)
-            return ()
 
-        self.writer.sweep((Index(), Index.of(self.columns)), self._steps(), (), tile, "j")
+        self.writer.cover((Index(), Index.of(self.columns)), self._steps(), tile, "j")
 
     def _begin(self, p: Index, c: Index, size: int, lanes: int) -> None:
         """Initialise the partial sums of a part with the identity."""
@@ -219,20 +218,19 @@ class SumOfRows:
         bounds: Bounds = self.frame.bounds(self.op, k)
         outer = self.frame.ranges.get((self.op, k))
 
-        def inside(at: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def inside(at: Index, size: int) -> None:
             self.frame.ranges[self.op, k] = at, at + size
             if rest:
                 self._walk(p, rest)
             else:
                 self._tiles(lambda c, size, lanes: self._add(p, c, size, lanes))
-            return ()
 
         if not rest and self.columns in self._steps():  # one tile: its sums stay in registers
             self.frame.ranges[self.op, k] = bounds
             self._tiles(lambda c, size, lanes: self._add(p, c, size, lanes))
         else:
             steps = [1 if rest else self.rows, 1]
-            self.writer.sweep(bounds, steps, (), inside, NAMES[k % len(NAMES)])
+            self.writer.cover(bounds, steps, inside, NAMES[k % len(NAMES)])
         del self.frame.ranges[self.op, k]
         if outer is not None:
             self.frame.ranges[self.op, k] = outer

@@ -107,11 +107,10 @@ def further(writer: Writer, start: Index, by: Index | int, last: Index | None) -
 def _steps(
     writer: Writer, loop: Loop, bounds: Bounds, sizes: Sequence[int], inside: Inside
 ) -> None:
-    def body(start: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    def body(start: Index, size: int) -> None:
         inside(loop.taken(writer, start, size))
-        return ()
 
-    writer.sweep(bounds, sizes, (), body, NAMES[loop.k % len(NAMES)])
+    writer.cover(bounds, sizes, body, NAMES[loop.k % len(NAMES)])
 
 
 def _overlapping(writer: Writer, loop: Loop, inside: Inside) -> None:

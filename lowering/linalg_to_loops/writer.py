@@ -274,6 +274,22 @@ class Writer(Builder):
             at = end
         return carried
 
+    def each(
+        self, bounds: tuple[Index, Index], step: int, body: Callable[[Index], None], hint: str
+    ) -> None:
+        """Write a loop that carries no values."""
+        self.loop(bounds, step, (), lambda at, _: body(at) or (), hint)
+
+    def cover(
+        self,
+        bounds: tuple[Index, Index],
+        sizes: Sequence[int],
+        body: Callable[[Index, int], None],
+        hint: str,
+    ) -> None:
+        """Cover a range as `sweep` does, without values that loops carry."""
+        self.sweep(bounds, sizes, (), lambda at, size, _: body(at, size) or (), hint)
+
     def last_whole(self, lower: Index, upper: Index, size: int) -> Index:
         """Return where the last whole step of ``size`` ends."""
         if size == 1:

@@ -204,26 +204,29 @@ class Sum:
             half //= 2
 
         def end(here: Scope) -> None:
-            points = self._points(inside, here)
-            lane = here.lane or Index()
-            starts = None if self.starts_empty else self._start(points)
-            totals = [
-                writer.load(memory, [Index.of(n), lane])
-                for n in range(len(points.points))
-                for memory in parts
-            ]
-            if starts is not None:
-                every = [c for _ in points.points for c in combiners]
-                totals = [
-                    writer.binary(c.op, s, t, t.name_hint)
-                    for c, s, t in zip(every, starts, totals, strict=True)
-                ]
-            self._finish(points, totals)
+            self._finish_tree(parts, self._points(inside, here))
 
         if others:
             nest.in_lanes(others, scope, end)
         else:
             nest.over_lanes(1, lambda lane: end(replace(scope, lane=lane)))
+
+    def _finish_tree(self, parts: Sequence[SSAValue], points: Scope) -> None:
+        """Write the results from the parts of the first lanes and the initial values."""
+        lane = points.lane or Index()
+        totals = [
+            self.writer.load(memory, [Index.of(n), lane])
+            for n in range(len(points.points))
+            for memory in parts
+        ]
+        if not self.starts_empty:
+            totals = [
+                self.writer.binary(self._combiner(k).op, start, total, total.name_hint)
+                for k, start, total in zip(
+                    self._names(points), self._start(points), totals, strict=True
+                )
+            ]
+        self._finish(points, totals)
 
     def _add(self, parts: Sequence[SSAValue], lane: Index, far: int) -> None:
         """Combine each lane's parts with those of the lane ``far`` lanes after it."""
