@@ -7,16 +7,17 @@ selects the version at launch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Operation, SSAValue
 
 from stepwell.analysis.loop_extents import argument_of_extent
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.versions import VERSIONS, versions_in
 from stepwell.lowering.linalg_to_loops.plan import RANGE
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 from stepwell.transforms.kernels.versions import version
 from stepwell.transforms.passes import fail
 
@@ -32,24 +33,20 @@ def lower_versions(function: kernel.FuncOp, lower: Callable[[kernel.FuncOp], Non
     for each in (*copies, function):
         lower(each)
     entry = function.body.block
-    end = entry.last_op
-    assert end is not None
-    end.detach()
-    rest = Block()
-    _move(entry, rest)
-    for place, some, copy in reversed(list(zip(where, versions, copies, strict=True))):
-        then, outer = Block(), Block()
-        _take_body(function, copy, then)
-        test = _test(function, outer, place, some)
-        for block in (then, rest):
-            done = scf.YieldOp()
-            done.location = function.location
-            block.add_op(done)
-        branches = scf.IfOp(test, [], Region(then), Region(rest))
-        branches.location = function.location
-        outer.add_op(branches)
-        rest = outer
-    _move(rest, entry)
+    *rest, end = _detached(function)
+    writer = Writer(entry, entry, function.location)
+
+    def write(n: int) -> None:
+        if n == len(versions):
+            _append(writer, rest)
+            return
+        (argument, axis), low, high = where[n], versions[n].low.data, versions[n].high.data
+        size = memref.DimOp(entry.args[argument], writer.index(axis))
+        above = Index.of(writer.result(size)) + -low
+        test = writer.compare("ule", above, Index.of(high - low))
+        writer.branch(test, lambda: _take_body(writer, copies[n]), lambda: write(n + 1))
+
+    write(0)
     entry.add_op(end)
 
 
@@ -62,44 +59,26 @@ def _size(function: kernel.FuncOp, loop: int) -> tuple[int, int]:
     return found
 
 
-def _take_body(function: kernel.FuncOp, copy: kernel.FuncOp, block: Block) -> None:
-    """Move the lowered body of a version into ``block``, on the kernel's arguments."""
-    body = copy.body.block
-    for old, new in zip(body.args, function.body.block.args, strict=True):
+def _take_body(writer: Writer, copy: kernel.FuncOp) -> None:
+    """Move the lowered body of a version to where ``writer`` writes, on the kernel's arguments."""
+    for old, new in zip(copy.body.block.args, writer.entry.args, strict=True):
         value: SSAValue = new
         if old.first_use is not None and old.type != new.type:
             assert isinstance(old.type, MemRefType)
-            value = _put(function, block, memref.CastOp.get(new, old.type))
-            value.name_hint = new.name_hint
+            value = writer.result(memref.CastOp.get(new, old.type), new.name_hint)
         old.replace_all_uses_with(value)
-    end = body.last_op
-    assert end is not None
-    end.detach()
+    *ops, end = _detached(copy)
+    _append(writer, ops)
     end.erase()
-    _move(body, block)
 
 
-def _test(
-    function: kernel.FuncOp, block: Block, place: tuple[int, int], some: kernel.VersionAttr
-) -> SSAValue:
-    """Write the test whether a version is for the size of a launch."""
-    low, high, (argument, axis) = some.low.data, some.high.data, place
-    number = _put(function, block, arith.ConstantOp(IntegerAttr(axis, IndexType())))
-    size = _put(function, block, memref.DimOp(function.body.block.args[argument], number))
-    if low:
-        first = _put(function, block, arith.ConstantOp(IntegerAttr(low, IndexType())))
-        size = _put(function, block, arith.SubiOp(size, first))
-    last = _put(function, block, arith.ConstantOp(IntegerAttr(high - low, IndexType())))
-    return _put(function, block, arith.CmpiOp(size, last, "ule"))
-
-
-def _put(function: kernel.FuncOp, block: Block, op: Operation) -> SSAValue:
-    op.location = function.location
-    block.add_op(op)
-    return op.results[0]
-
-
-def _move(source: Block, target: Block) -> None:
-    for op in list(source.ops):
+def _detached(function: kernel.FuncOp) -> list[Operation]:
+    ops = list(function.body.block.ops)
+    for op in ops:
         op.detach()
-        target.add_op(op)
+    return ops
+
+
+def _append(writer: Writer, ops: Sequence[Operation]) -> None:
+    for op in ops:
+        writer.block.add_op(op)

@@ -10,7 +10,7 @@
 // CHECK-LABEL: kernel.func @product
 //   CHECK-NOT:   kernel.versions
 //       CHECK:   [[N:%.*]] = memref.dim %x, [[C0:%.*]] : memref<?x8xf32>
-//       CHECK:   [[SINCE:%.*]] = arith.subi [[N]], [[ONE:%.*]] : index
+//       CHECK:   [[SINCE:%.*]] = arith.addi [[N]], [[LESS:%.*]] : index
 //       CHECK:   [[IS_ONE:%.*]] = arith.cmpi ule, [[SINCE]], [[NONE:%.*]] : index
 //  CHECK-NEXT:   scf.if [[IS_ONE]] {
 //       CHECK:     memref.cast %x : memref<?x8xf32> to memref<1x8xf32>
