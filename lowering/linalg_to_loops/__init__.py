@@ -191,12 +191,9 @@ def _foreign(ops: Sequence[Operation], found: dict[Operation, Structured]) -> se
     foreign: set[SSAValue] = set()
     for op in ops:
         if isinstance(op, memref.AllocOp):
-            users = [
-                u.operation for u in op.memref.uses if not isinstance(u.operation, memref.DimOp)
-            ]
-            if len({run_of.get(user, -1 - i) for i, user in enumerate(users)}) > 1 or any(
-                user not in run_of for user in users
-            ):
+            users = (use.operation for use in op.memref.uses)
+            runs = {run_of.get(user) for user in users if not isinstance(user, memref.DimOp)}
+            if len(runs) > 1 or None in runs:
                 foreign.add(op.memref)
     return foreign
 

@@ -16,7 +16,7 @@ from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.first_lanes import load_first, store_first
 from stepwell.lowering.linalg_to_loops.plan import Buffer, Plan
 from stepwell.lowering.linalg_to_loops.strides import STRIDES, load_strided
-from stepwell.lowering.linalg_to_loops.structured import Access, Structured, coefficient
+from stepwell.lowering.linalg_to_loops.structured import Access, coefficient
 from stepwell.lowering.linalg_to_loops.virtual_padding import PaddedReader
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
 
@@ -245,13 +245,8 @@ def _unit_stride(buffer: SSAValue) -> bool:
 
 def _is_accessed(plan: Plan, value: SSAValue) -> bool:
     """Whether an op reads or writes elements; some scratch is used for its extents only."""
-    return any(_touches(op, value) for op in plan.ops)
-
-
-def _touches(op: Structured, value: SSAValue) -> bool:
-    if any(o.buffer is value for o in op.outputs):
-        return True
-    for k, access in enumerate(op.inputs):
-        if access.buffer is value and (op.body is None or op.body.args[k].first_use is not None):
-            return True
-    return False
+    return any(
+        any(access.buffer is value for access in op.outputs)
+        or any(access.buffer is value and op.uses(k) for k, access in enumerate(op.inputs))
+        for op in plan.ops
+    )

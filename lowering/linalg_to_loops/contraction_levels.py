@@ -78,8 +78,8 @@ class ContractionLevels:
 
     def roles(self) -> tuple[int, int]:
         """Return the input that varies with the rows, and that which varies with columns alone."""
-        op, body = self.sum, self.sum.body
-        used = [k for k in range(len(op.inputs)) if body is None or body.args[k].first_use]
+        op = self.sum
+        used = [k for k in range(len(op.inputs)) if op.uses(k)]
         dims = {k: dims_of(op.inputs[k].exprs) for k in used}
         by_rows = next(k for k in used if self.row in dims[k])
         return by_rows, next(k for k in used if self.column in dims[k] and k != by_rows)
