@@ -12,8 +12,8 @@ from stepwell.analysis.cost.accesses import assumed
 from stepwell.analysis.cost.compute import crossing
 from stepwell.analysis.cost.nest import nests_of, readings_of
 from stepwell.analysis.cost.program import Program
-from stepwell.analysis.levels import KernelLevels, kernel_levels, rebuilt, schedule_of
-from stepwell.analysis.levels.building import around_tiles
+from stepwell.analysis.levels import KernelLevels, kernel_levels, schedule_of
+from stepwell.analysis.levels.building import edited
 from stepwell.core.machine import Machine, known_machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Action, Level, Schedule, schedule_from
@@ -198,7 +198,7 @@ def marked(levels: KernelLevels, packs_first: bool, prefetches: bool) -> Schedul
         packs = (replace(a, detail=how) for a in level.actions if a.name != "prefetch")
         return replace(level, actions=(*packs, *ahead))
 
-    return rebuilt(levels, outer=tuple(map(change, around_tiles(levels))))
+    return edited(levels, change)
 
 
 @pytest.mark.parametrize("sizes", MEASURED_MARKS)

@@ -6,7 +6,7 @@ Each builder spells its loops in one way, so that what is read from a list can b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -342,6 +342,14 @@ def with_block(
     cut = replace(steps.levels[split], step=deep)
     outer = block([*[1] * first, *lengths], inner, cut, inside, levels.parallel)
     return rebuilt(levels, steps=[*[1] * (levels.shared - 2), *inner], outer=outer)
+
+
+def edited(levels: KernelLevels, *changes: Callable[[Level], Level]) -> Schedule:
+    """Return the schedule of a sum in steps with each level around its tiles changed."""
+    outer = around_tiles(levels)
+    for change in changes:
+        outer = tuple(map(change, outer))
+    return rebuilt(levels, outer=outer)
 
 
 def without_prefetch(level: Level) -> Level:

@@ -77,6 +77,12 @@ def is_free(op: LoopedOp, parallel: list[bool]) -> bool:
     return True
 
 
+def writes_along(op: LoopedOp, parallel: list[bool]) -> bool:
+    """Whether some result is written while the reductions run, not after them."""
+    written = indices(op)[len(op.inputs) :] if isinstance(op, linalg.GenericOp) else []
+    return any(not parallel[d] for index in written for d in dims_of(index))
+
+
 def _has_loops(op: Operation, scalar: bool) -> TypeGuard[LoopedOp]:
     if isinstance(op, linalg.FillOp):
         values = op.results or op.outputs

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.levels.in_steps import InSteps
-from stepwell.analysis.levels.kernel_ops import LoopedOp, is_free
+from stepwell.analysis.levels.kernel_ops import is_free, writes_along
 from stepwell.analysis.levels.queries import DOTS, KernelLevels
 from stepwell.analysis.products import byte_products, dot_elements, exact_count
 from stepwell.analysis.structured import CASTS, dims_of, element, extents, in_panels, indices
@@ -77,7 +77,7 @@ def _check_parts(levels: KernelLevels) -> None:
     loops, split = levels.loops, levels.parts.parts if levels.parts else 0
     pairs = list(zip(levels.ops, loops, strict=True))
     sums = [(op, each) for op, each in pairs if not all(each)]
-    known = all(is_free(op, each) and not _writes_along(op, each) for op, each in sums)
+    known = all(is_free(op, each) and not writes_along(op, each) for op, each in sums)
     if not levels.shared:
         if not known or any(any(each) for _, each in sums):
             refuse("only full reductions by known combiners are cut into parts")
@@ -97,12 +97,6 @@ def _check_parts(levels: KernelLevels) -> None:
             f"a sum over rows in {split} parts needs scratch for as many sums of each "
             f"column, at most {MAX_SCRATCH_BYTES} bytes: take fewer parts"
         )
-
-
-def _writes_along(op: LoopedOp, loops: list[bool]) -> bool:
-    """Whether some result varies with the loops that are summed over."""
-    written = indices(op)[len(op.inputs) :] if isinstance(op, linalg.GenericOp) else []
-    return any(not loops[d] for index in written for d in dims_of(index))
 
 
 def _bytes(kind: Attribute) -> int:

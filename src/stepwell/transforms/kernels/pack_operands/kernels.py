@@ -27,11 +27,10 @@ from stepwell.analysis.levels import (
     Lanes,
     kernel_levels,
     levels_of_versions,
-    rebuilt,
     write_all,
     write_schedule,
 )
-from stepwell.analysis.levels.building import Inner, around_tiles, in_threads, nest
+from stepwell.analysis.levels.building import Inner, edited, in_threads, nest
 from stepwell.analysis.levels.queries import DOTS
 from stepwell.analysis.structured import (
     Index,
@@ -290,7 +289,7 @@ def _unpacked(levels: KernelLevels, number: int) -> Schedule:
         return replace(level, actions=tuple(kept))
 
     packed = ("pack", number) if levels.packs.get(number) not in DOTS else ()
-    return rebuilt(levels, outer=tuple(map(plain, around_tiles(levels))))
+    return edited(levels, plain)
 
 
 def read_packed(function: kernel.FuncOp, operand: Operand) -> bool:

@@ -8,7 +8,7 @@ depend on them: rounding must not depend on the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -20,12 +20,12 @@ from stepwell.analysis.cost import Predictor
 from stepwell.analysis.cost.accesses import assumed
 from stepwell.analysis.cost.nest import loop_sizes, nests_of, readings_of
 from stepwell.analysis.cost.parallel import shares_of
-from stepwell.analysis.levels import KernelLevels, loop_ops, rebuilt
-from stepwell.analysis.levels.building import around_tiles, packing_before, without_prefetch
+from stepwell.analysis.levels import KernelLevels, loop_ops
+from stepwell.analysis.levels.building import edited, packing_before, without_prefetch
 from stepwell.analysis.structured import shape
 from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel.levels import Level, Schedule
+from stepwell.dialects.kernel.levels import Schedule
 from stepwell.transforms.kernels.schedule.locked import kernel_key
 from stepwell.transforms.kernels.schedule.nest import Nest
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
@@ -87,17 +87,13 @@ def drop_marks(function: kernel.FuncOp, schedule: Schedule, machine: Machine) ->
     def seconds(near: Schedule) -> float:
         return predictor.predict(near).seconds
 
-    def edited(*changes: Callable[[Level], Level]) -> Schedule:
-        found = around_tiles(levels)
-        for change in changes:
-            found = tuple(map(change, found))
-        return rebuilt(levels, outer=found)
-
-    plain = edited(packing_before, without_prefetch)
+    plain = edited(levels, packing_before, without_prefetch)
     whole, least = seconds(schedule), seconds(plain)
     if least > (1 - MARKS_MARGIN) * whole:
         return schedule
-    best = min((plain, edited(packing_before), edited(without_prefetch)), key=seconds)
+    best = min(
+        (plain, edited(levels, packing_before), edited(levels, without_prefetch)), key=seconds
+    )
     share, kept = whole / seconds(best), KernelLevels(function, best)
     gone = [
         *([] if "first" in kept.packs.values() else ["packed while a tile computes"]),

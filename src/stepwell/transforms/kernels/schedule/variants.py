@@ -11,7 +11,7 @@ from math import prod
 
 from stepwell.analysis.levels import KernelLevels, Lanes, rebuilt
 from stepwell.analysis.levels.building import (
-    around_tiles,
+    edited,
     packing_before,
     with_block,
     without_prefetch,
@@ -142,8 +142,7 @@ def _widths(levels: KernelLevels) -> list[Schedule]:
 def _marks(levels: KernelLevels) -> list[Schedule]:
     """Return variants that prefetch at another distance or not, or pack before the first tile."""
     if levels.in_steps:
-        changes = without_prefetch, packing_before
-        return [rebuilt(levels, outer=tuple(map(x, around_tiles(levels)))) for x in changes]
+        return [edited(levels, without_prefetch), edited(levels, packing_before)]
     steps = (0,) if levels.parts else (0, *PREFETCH_DISTANCES)
     return [rebuilt(levels, prefetch=n) for n in steps]
 

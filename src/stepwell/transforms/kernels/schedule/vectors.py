@@ -14,7 +14,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from stepwell.analysis.levels.kernel_ops import is_free
+from stepwell.analysis.levels.kernel_ops import is_free, writes_along
 from stepwell.analysis.levels.queries import NO_LANES, Lanes
 from stepwell.analysis.shifts import shift_of
 from stepwell.analysis.structured import (
@@ -137,8 +137,7 @@ class Loops:
     @property
     def writes_along(self) -> bool:
         """Whether some result is written while the reductions run, not after them."""
-        written = self.where[len(self.op.inputs) :]
-        return any(not self.parallel[k] for index in written for k in dims_of(index))
+        return writes_along(self.op, self.parallel)
 
     @property
     def contracts(self) -> bool:
