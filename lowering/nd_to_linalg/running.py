@@ -131,8 +131,10 @@ class _Step:
 
     def _is_elementwise(self, op: Operation) -> bool:
         match op:
-            case tensor.EmptyOp() | tensor.DimOp() | arith.ConstantOp():
+            case tensor.EmptyOp() | tensor.DimOp():
                 return True
+            case arith.ConstantOp():  # a scalar; the elements of a row may differ
+                return not isinstance(op.result.type, ShapedType)
             case linalg.ops.FillOp():
                 return not isinstance(op.inputs[0].type, ShapedType)
             case linalg.ops.GenericOp():

@@ -75,3 +75,16 @@ func.func @call(%c: tensor<i1>, %x: tensor<?xui8>) -> tensor<?xui8> {
 }
 // CHECK-LABEL: @call
 // CHECK-NEXT:    %r = func.call @if(%c, %x, %x) : (tensor<i1>, tensor<?xi8>, tensor<?xi8>) -> tensor<?xi8>
+
+// A step that gives back a row of numbers stays a loop: no scalar is all of them.
+// CHECK-LABEL: func.func @numbers
+// CHECK:         scf.for
+// CHECK-NOT:     linalg.yield {{.*}} : tensor
+// CHECK:         func.return
+func.func @numbers(%a: tensor<1x3xf32>, %b: tensor<2x1x3xf32>) -> tensor<1x3xf32> {
+  %r, %s = nd.scan (%c = %a) over (%d = %b) : (tensor<1x3xf32>, tensor<2x1x3xf32>) -> (tensor<1x3xf32>, tensor<2x1x3xf32>) {
+    %k = nd.constant dense<[[1.0, 2.0, 3.0]]> : tensor<1x3xf32>
+    nd.yield %k, %d : tensor<1x3xf32>, tensor<1x3xf32>
+  }
+  func.return %r : tensor<1x3xf32>
+}
