@@ -69,12 +69,18 @@ _SCALARS = {
 }
 
 
+IN_ORDER = "#pragma clang loop vectorize(disable)"
+"""Keeps Intel's compiler from reassociating the sums of a loop to vectorize it; for others such a
+loop has no vectors anyway."""
+
+
 class OpenCLSpelling(Spelling):
     """OpenCL C 1.2."""
 
     words: ClassVar[frozenset[str]] = OPENCL_WORDS
     scalars: ClassVar[dict[str, str]] = _SCALARS
     private_function: ClassVar[str] = ""
+    float_steps: ClassVar[str] = IN_ORDER
     constant_array: ClassVar[str] = "__constant "
     constant_space: ClassVar[str] = "__constant "
 

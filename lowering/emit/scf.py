@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.dialects import kernel
@@ -105,6 +105,8 @@ def _for(w: Writer, op: scf.ForOp) -> None:
     if "kernel.simd" in op.attributes and w.guards is None and (sums := _sums(w, op)) is not None:
         for request in w.spelling.side_by_side(sums):
             w.line(request)
+    if w.spelling.float_steps and any(isinstance(a.type, AnyFloat) for a in carried):
+        w.line(w.spelling.float_steps)
     with w.block(w.loop_head(index, w[op.lb], w[op.ub], w[op.step])):
         _region(w, op.body.block, op.res)
 

@@ -37,6 +37,8 @@ class Spelling(ABC):
     """The prefix of a function that is local to the text."""
     scalar_code: ClassVar[str] = ""
     """The prefix of a function whose loops the compiler should optimize."""
+    float_steps: ClassVar[str] = ""
+    """The line before a loop that carries a float from step to step, "" if it needs none."""
     constant_array: ClassVar[str] = "static const "
     """The prefix of an array of constants."""
     constant_space: ClassVar[str] = ""

@@ -301,3 +301,37 @@ def test_many_truth_values_that_a_loop_carries_are_narrow(
       func.return
     }}"""
     assert f"  {kind} any = " in emit_c(parsed(text), "f").source
+
+
+SUMS = """
+func.func @main(%x: memref<?xf32> {kernel.role = "input"}, %y: memref<1xf32> {kernel.role = "output"}, %k: memref<1xi64> {kernel.role = "output"}) {
+  kernel.launch @sums ins(%x : memref<?xf32>) outs(%y, %k : memref<1xf32>, memref<1xi64>)
+  func.return
+}
+kernel.func @sums(%x: memref<?xf32>, %y: memref<1xf32>, %k: memref<1xi64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %a = memref.load %x[%c0] : memref<?xf32>
+  %one = arith.constant 1 : i64
+  %t, %m = scf.for %i = %c0 to %n step %c1 iter_args(%b = %a, %j = %one) -> (f32, i64) {
+    %c = arith.addf %b, %a : f32
+    %l = arith.addi %j, %one : i64
+    scf.yield %c, %l : f32, i64
+  }
+  %p = scf.for %i = %c0 to %n step %c1 iter_args(%j = %m) -> (i64) {
+    %l = arith.addi %j, %one : i64
+    scf.yield %l : i64
+  }
+  memref.store %t, %y[%c0] : memref<1xf32>
+  memref.store %p, %k[%c0] : memref<1xi64>
+  kernel.return
+}
+"""
+
+
+def test_sums_in_a_loop_keep_their_order(parsed: Parse) -> None:
+    """Intel's compiler would multiply instead, where a loop adds one float again and again."""
+    text = emit_opencl(parsed(SUMS), "main").source
+    assert text.count("vectorize(disable)") == 1
+    assert re.search(r"#pragma clang loop vectorize\(disable\).*\n  for \(long i ", text)
