@@ -94,21 +94,25 @@ class Timed:
         return self.backward / max(self.forward, self.limit)
 
 
-def alternate(calls: Sequence[Callable[[], Any]], rounds: int = ROUNDS) -> list[float]:
+def alternate(
+    calls: Sequence[Callable[[], Any]],
+    rounds: int = ROUNDS,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[float]:
     """Return the least time of each of some calls, made in turn."""
     counts: list[int] = []
     for call in calls:
         call()
-        begin = time.perf_counter()
+        begin = clock()
         call()
-        counts.append(max(1, int(LEAST / max(time.perf_counter() - begin, 1e-7))))
+        counts.append(max(1, int(LEAST / max(clock() - begin, 1e-7))))
     best = [float("inf")] * len(calls)
     for _ in range(rounds):
         for i, call in enumerate(calls):
-            begin = time.perf_counter()
+            begin = clock()
             for _ in range(counts[i]):
                 call()
-            best[i] = min(best[i], (time.perf_counter() - begin) / counts[i])
+            best[i] = min(best[i], (clock() - begin) / counts[i])
     return best
 
 

@@ -2,7 +2,8 @@
 
 `make bench-sizes` writes docs/sizes.md. Each program is compiled once with `?` for its size n, and
 once for each n; both are called in turn with the same arrays. Goals: at most 1.1 of the time from
-n = 64 on, 1.3 below, and 0.8 of onnxruntime's time, which runs a model with n symbolic.
+n = 64 on, 1.3 below, and 0.8 of onnxruntime's time, which runs a model with n symbolic. On a busy
+machine `--cpu` counts the processor's time on one thread.
 """
 
 from __future__ import annotations
@@ -56,12 +57,17 @@ class Program:
         shapes = [tuple(n if size == N else int(size) for size in shape) for shape in self.shapes]
         return [random.standard_normal(shape, np.float32) * np.float32(0.1) for shape in shapes]
 
-    def compiled(self, n: int, any_size: bool) -> tuple[Callable[[], Any], float]:
-        """Compile for a size, or for any; return a call, and seconds until its first result."""
+    def compiled(self, n: int, any_size: bool, cpu: bool) -> tuple[Callable[[], Any], float]:
+        """Compile for a size, or for any; return a call, and seconds until its first result.
+
+        cpu : whether for one thread
+        """
         size: Any = sw.Dim("n") if any_size else n
         shapes: list[Any] = [[size if each == N else each for each in s] for s in self.shapes]
         signature = [sw.ShapeDtypeStruct(tuple(shape), "float32") for shape in shapes]
-        compiled, arrays = sw.jit(self.function, input_signature=signature), self.arrays(n)
+        options: dict[str, Any] = {"threads": 1} if cpu else {}
+        compiled = sw.jit(self.function, input_signature=signature, **options)
+        arrays = self.arrays(n)
         begin = time.perf_counter()
         compiled(*arrays)
         return lambda: compiled(*arrays), time.perf_counter() - begin
@@ -204,9 +210,9 @@ class Peer:
         return min(self.process.ask(PATIENCE, seconds=BATCH)["seconds"] for _ in rounds)
 
 
-def started(folder: Path) -> Peer | None:
+def started(folder: Path, cpu: bool) -> Peer | None:
     """Start the peer, where it is installed."""
-    process = Process(PEER, thread_count(), folder / "peer", script="sizes_worker.py")
+    process = Process(PEER, 1 if cpu else thread_count(), folder / "peer", script="sizes_worker.py")
     try:
         process.start()
     except Gone as gone:
@@ -215,7 +221,7 @@ def started(folder: Path) -> Peer | None:
     return Peer(process, folder)
 
 
-def measured(program: Program, peer: Peer | None) -> tuple[list[Row], float]:
+def measured(program: Program, peer: Peer | None, cpu: bool) -> tuple[list[Row], float]:
     """Time a program at its sizes; return also how many times as long compiling took.
 
     That is the time for any size beside the mean of those for each size alone.
@@ -223,16 +229,17 @@ def measured(program: Program, peer: Peer | None) -> tuple[list[Row], float]:
     rows: list[Row] = []
     compiling: list[float] = []
     first = 0.0
+    clock = time.process_time if cpu else time.perf_counter
     for n in program.sizes:
-        (one, took), (any_size, longer) = (program.compiled(n, each) for each in (False, True))
+        (one, took), (any_size, longer) = (program.compiled(n, each, cpu) for each in (False, True))
         first = longer if n == program.sizes[0] else first
         compiling.append(first / took)
         right = np.allclose(np.asarray(any_size()), np.asarray(one()), rtol=1e-3, atol=1e-4)
         problem = "" if right else " WRONG"
-        known, unknown = alternate([one, any_size], ROUNDS)
+        known, unknown = alternate([one, any_size], ROUNDS, clock)
         row = Row(program.name, n, known, unknown, problem)
         for _ in range(AGAIN if row.ratio > row.goal else 0):
-            known, unknown = alternate([one, any_size], ROUNDS)
+            known, unknown = alternate([one, any_size], ROUNDS, clock)
             again = Row(program.name, n, known, unknown, problem)
             row = min(row, again, key=lambda each: each.ratio)
         if peer is not None:
@@ -250,7 +257,7 @@ def spelled(row: Row) -> str:
     return f"| {row.name} | {row.n} | {times} | {row.ratio:.2f}{mark} | {beside} |"
 
 
-def page(rows: Sequence[Row], compiling: Sequence[float]) -> str:
+def page(rows: Sequence[Row], compiling: Sequence[float], cpu: bool) -> str:
     """Return docs/sizes.md."""
     table = "\n".join(map(spelled, rows))
     above = sum(row.ratio > row.goal for row in rows)
@@ -265,15 +272,17 @@ def page(rows: Sequence[Row], compiling: Sequence[float]) -> str:
             f"{len(parts)} rows;\n{worse} above {PEER_GOAL}, the goal for the mean, and "
             f"{sum(part > 1 for part in parts)} above 1."
         )
+    threads = "1 thread" if cpu else f"{thread_count()} threads"
+    busy = " The machine was busy: times are the processor's (`--cpu`)." if cpu else ""
     return f"""\
 # Sizes that only a call tells
 
-`make bench-sizes` measured these: {date.today()}, {processor()}, {thread_count()} threads.
+`make bench-sizes` measured these: {date.today()}, {processor()}, {threads}.
 
 *known* is the time of a program compiled for the size, *told* that of one compiled for any size n
-(`?`). Both were called in turn with the same arrays; times are the least of {ROUNDS} rounds. The
-last columns are {PEER}'s time, of a model with n symbolic and its weights in it, and the part of
-it that *told* takes.
+(`?`). Both were called in turn with the same arrays; times are the least of {ROUNDS} rounds.{busy}
+The last columns are {PEER}'s time, of a model with n symbolic and its weights in it, and the part
+of it that *told* takes.
 
 | program | n | known | told | ratio | {PEER} | part |
 |---|---:|---:|---:|---:|---:|---:|
@@ -290,6 +299,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure sizes that only a call tells.")
     parser.add_argument("--programs", default="*", help="as in 'conv*,scan*' (default all)")
     parser.add_argument("--alone", action="store_true", help=f"without {PEER}")
+    parser.add_argument("--cpu", action="store_true", help="processor time of one thread")
     options = parser.parse_args()
     patterns = options.programs.split(",")
     chosen = [p for p in PROGRAMS if any(fnmatchcase(p.name, each) for each in patterns)]
@@ -297,15 +307,15 @@ def main() -> None:
     compiling: list[float] = []
     with TemporaryDirectory() as cache:
         os.environ["STEPWELL_CACHE"] = cache  # nothing is compiled already
-        peer = None if options.alone else started(Path(cache))
+        peer = None if options.alone else started(Path(cache), options.cpu)
         for program in chosen:
-            found, slower = measured(program, peer)
+            found, slower = measured(program, peer, options.cpu)
             rows += found
             compiling.append(slower)
         if peer is not None:
             peer.process.stop()
     if len(chosen) == len(PROGRAMS):
-        PAGE.write_text(page(rows, compiling))
+        PAGE.write_text(page(rows, compiling, options.cpu))
         print(f"wrote {PAGE.name}")
 
 
