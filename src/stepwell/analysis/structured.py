@@ -6,7 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects import arith, math, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, ArrayAttr, IntegerAttr, ShapedType
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    AffineMapAttr,
+    AnyFloat,
+    ArrayAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    ShapedType,
+)
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -301,6 +310,19 @@ def is_not_fused(op: Operation) -> bool:
 def element(value: SSAValue) -> Attribute:
     """Return the element type of ``value``; its own type if it is a scalar."""
     return value.type.get_element_type() if isinstance(value.type, ShapedType) else value.type  # pyright: ignore
+
+
+def bits_of(kind: Attribute) -> int:
+    """Return the bits of an element in a vector."""
+    match kind:
+        case IndexType():
+            return 64
+        case IntegerType():
+            return max(kind.width.data, 8)
+        case ShapedType():
+            return 8
+        case _:
+            return kind.bitwidth if isinstance(kind, AnyFloat) else 64
 
 
 def array_of_maps(loops: int, index_list: Iterable[Index]) -> ArrayAttr[AffineMapAttr]:

@@ -15,8 +15,7 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 from xdsl.ir.affine.affine_expr import AffineBinaryOpExpr, AffineBinaryOpKind
 
-from stepwell.analysis.cost.work import bits_of
-from stepwell.analysis.structured import element, indices, linear, shape
+from stepwell.analysis.structured import bits_of, element, indices, linear, shape
 
 PARTS = (memref.SubviewOp, tensor.ExtractSliceOp)
 VIEWS = (

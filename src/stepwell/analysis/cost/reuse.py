@@ -12,8 +12,7 @@ from xdsl.ir import OpResult, SSAValue
 
 from stepwell.analysis.constness import entries
 from stepwell.analysis.cost.accesses import VIEWS, assumed, strides_of
-from stepwell.analysis.cost.work import bits_of
-from stepwell.analysis.structured import constant_of, element
+from stepwell.analysis.structured import bits_of, constant_of, element
 from stepwell.dialects import kernel
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, math, memref, tensor
-from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
+
+from stepwell.analysis.structured import bits_of
 
 
 @dataclass(frozen=True)
@@ -94,15 +95,6 @@ on each other, in two halves (exp of f32: 14 steps of 30 instructions)."""
 DIVIDE_DOUBLE = 1.6
 """The cost of a division of f64 relative to a vector of f32: 9.1 of 6.0 cycles on Zen 4 (measured),
 16 of 10 on Sapphire Rapids, 16 of 10 on Skylake (Agner Fog's tables)."""
-
-
-def bits_of(kind: Attribute) -> int:
-    """Return the bits of an element in a vector."""
-    if isinstance(kind, IndexType):
-        return 64
-    if isinstance(kind, IntegerType):
-        return max(kind.width.data, 8)
-    return kind.bitwidth if isinstance(kind, AnyFloat) else 64
 
 
 def count(block: Block, fma: bool) -> Count:

@@ -35,7 +35,7 @@ from stepwell.analysis.levels import (
     schedule_of,
     write_schedule,
 )
-from stepwell.analysis.structured import element, indices
+from stepwell.analysis.structured import bits_of, element, indices
 from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
@@ -71,7 +71,6 @@ from stepwell.transforms.kernels.schedule.vectors import (
     Range,
     at_once,
     best,
-    bits_of,
     lanes,
     own_axis,
     read,

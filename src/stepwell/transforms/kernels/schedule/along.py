@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.levels import Lanes
-from stepwell.analysis.structured import element, is_not_fused
+from stepwell.analysis.structured import bits_of, element, is_not_fused
 from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.beyond import Arguments, stays
 from stepwell.transforms.kernels.schedule.nest import Nest
@@ -20,7 +20,6 @@ from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import (
     Loops,
     at_once,
-    bits_of,
     full_lanes,
     lanes,
     own_axis,

@@ -13,13 +13,12 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir.affine import AffineExpr
 
 from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
-from stepwell.analysis.structured import element, linear
+from stepwell.analysis.structured import bits_of, element, linear
 from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import (
     MIN_LANES,
     Loops,
-    bits_of,
     busy,
     full_lanes,
     page,

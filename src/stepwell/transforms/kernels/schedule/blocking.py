@@ -20,7 +20,7 @@ from xdsl.ir import SSAValue
 from stepwell.analysis.levels.kernel_ops import first_of_rows
 from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
 from stepwell.analysis.products import byte_products, exact_count
-from stepwell.analysis.structured import CASTS, combiner, element
+from stepwell.analysis.structured import CASTS, bits_of, combiner, element
 from stepwell.core.dot_instructions import TOTALS, terms_of
 from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.beyond import (
@@ -71,7 +71,6 @@ from stepwell.transforms.kernels.schedule.vectors import (
     STRIDES,
     Loops,
     Operand,
-    bits_of,
     full_lanes,
     lanes,
     page,

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 
 from stepwell.analysis.reach import spans
-from stepwell.analysis.structured import element
+from stepwell.analysis.structured import bits_of, element
 from stepwell.dialects.kernel.levels import FOR, GROUP, LANE, UNROLL, Action, Level, Schedule
-from stepwell.transforms.kernels.schedule.vectors import Loops, bits_of
+from stepwell.transforms.kernels.schedule.vectors import Loops
 
 MAX_LOCAL_BYTES = 48 << 10
 """Bytes of local memory that a group takes at most: the default limit of drivers."""

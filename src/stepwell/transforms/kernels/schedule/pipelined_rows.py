@@ -6,9 +6,9 @@ from math import prod
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 
-from stepwell.analysis.structured import element
+from stepwell.analysis.structured import bits_of, element
 from stepwell.transforms.kernels.schedule.nest import Nest
-from stepwell.transforms.kernels.schedule.vectors import Loops, bits_of
+from stepwell.transforms.kernels.schedule.vectors import Loops
 
 MAX_RUN_ROWS = 16
 """Rows of a pipelined run: the first loop of one runs alone, that of another in vain."""

@@ -9,14 +9,14 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 
 from stepwell.analysis.levels import Lanes
 from stepwell.analysis.levels.building import in_parts
-from stepwell.analysis.structured import dims_of, element
+from stepwell.analysis.structured import bits_of, dims_of, element
 from stepwell.core.machine import Machine
 from stepwell.dialects.kernel.levels import Schedule
 from stepwell.transforms.kernels.schedule.beyond import Arguments, is_beyond
 from stepwell.transforms.kernels.schedule.block_sizes import MIN_L2_BYTES
 from stepwell.transforms.kernels.schedule.nest import Nest
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
-from stepwell.transforms.kernels.schedule.vectors import Loops, bits_of, sums_rows
+from stepwell.transforms.kernels.schedule.vectors import Loops, sums_rows
 
 MAX_RUNS = 64
 """Runs that keep every thread busy."""

@@ -9,9 +9,9 @@ from math import prod
 from typing import NamedTuple
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, IndexType, IntegerType, ShapedType
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.analysis.levels.kernel_ops import is_free, writes_along
@@ -19,6 +19,7 @@ from stepwell.analysis.levels.queries import NO_LANES, Lanes
 from stepwell.analysis.shifts import shift_of
 from stepwell.analysis.structured import (
     Index,
+    bits_of,
     cost,
     dims_of,
     extents,
@@ -296,19 +297,6 @@ def _is_only_cast(op: Operation) -> bool:
     """Whether ``op`` is an iteration's number that is used only as narrower integers."""
     uses = op.result.uses if isinstance(op, linalg.IndexOp) else ()
     return bool(uses) and all(isinstance(use.operation, arith.IndexCastOp) for use in uses)
-
-
-def bits_of(kind: Attribute) -> int:
-    """Return the bits of an element in a vector."""
-    match kind:
-        case IndexType():
-            return 64
-        case IntegerType():
-            return max(kind.width.data, 8)
-        case ShapedType():
-            return 8
-        case _:
-            return kind.bitwidth if isinstance(kind, AnyFloat) else 64
 
 
 def at_once(loops: Loops, axis: int, width: int) -> int:
