@@ -289,31 +289,11 @@ def _main(
     comment: str,
     unit: Unit | None,
 ) -> str:
-    dims, sizes = places
     guards = unit.guards if unit is not None else None
     faults = unit.faults if unit is not None else None
-    buffers = {a.number: k for k, a in enumerate(entry.of_role("input", "constant", "output"))}
     _check_unwritten(entry, function)
-    given: list[str] = []
-    for p in function.parameters:
-        at = (p.operand, p.axis)
-        if p.part == "runtime":
-            given.append("rt")
-        elif p.part == "fault":
-            given.append("&fault")
-        elif p.part == "size":
-            given.append(
-                f"dims[{dims[at]}]"
-                if at in dims
-                else f"sizes[{sizes[at]}]"
-                if at in sizes
-                else f"{name}_arena(dims)"
-            )
-        elif p.operand in buffers:
-            given.append(f"buffers[{buffers[p.operand]}]")
-        else:
-            given.append("(void *)arena")
-    text = ", ".join(given)
+    _, sizes = places
+    text = ", ".join(_given(name, entry, function, places))
     rows = [
         f"int32_t {name}(const struct sw_runtime *rt, void *const *buffers, const int64_t *dims,",
         f"{' ' * (len(name) + 9)}char *arena) {{",
@@ -335,6 +315,37 @@ def _main(
     rows += [f"  (void){word};{comment}" for word in unused]
     rows += ending
     return "\n".join([*rows, "}"])
+
+
+def _given(
+    name: str,
+    entry: Entry,
+    function: Any,
+    places: tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]],
+) -> list[str]:
+    """Return the arguments of the call."""
+    dims, sizes = places
+    buffers = {a.number: k for k, a in enumerate(entry.of_role("input", "constant", "output"))}
+    given: list[str] = []
+    for p in function.parameters:
+        at = (p.operand, p.axis)
+        if p.part == "runtime":
+            given.append("rt")
+        elif p.part == "fault":
+            given.append("&fault")
+        elif p.part == "size":
+            given.append(
+                f"dims[{dims[at]}]"
+                if at in dims
+                else f"sizes[{sizes[at]}]"
+                if at in sizes
+                else f"{name}_arena(dims)"
+            )
+        elif p.operand in buffers:
+            given.append(f"buffers[{buffers[p.operand]}]")
+        else:
+            given.append("(void *)arena")
+    return given
 
 
 def _check_unwritten(entry: Entry, function: Any) -> None:

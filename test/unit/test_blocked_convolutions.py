@@ -126,6 +126,36 @@ func.func @main(%x: tensor<{x}x{e}>, %w: tensor<{w}x{e}>, %b: tensor<{k}x{o}>, %
 """
 
 
+NAMES = {"f64": "f8", "f32": "f4", "f16": "f2", "i8": "i1", "i32": "i4"}
+PLAIN = {"strides": 1, "low": 0, "high": 0, "lhs_dilation": 1, "rhs_dilation": 1}
+
+
+def _numbers(shape: tuple[int, ...], kind: str) -> Any:
+    if kind[0] == "f":
+        return RANDOM.standard_normal(shape).astype(NAMES[kind])
+    return RANDOM.integers(-100, 100, shape).astype(NAMES[kind])
+
+
+def _sizes_after(
+    spatial: tuple[int, ...], window: tuple[int, ...], lists: dict[str, Any]
+) -> list[int]:
+    """Return the sizes of the result of a convolution."""
+    get = {name: lists.get(name, (one,) * len(spatial)) for name, one in PLAIN.items()}
+    return [
+        ((size - 1) * up + 1 + low + high - (m - 1) * apart - 1) // stride + 1
+        for size, m, up, low, high, apart, stride in zip(
+            spatial,
+            window,
+            get["lhs_dilation"],
+            get["low"],
+            get["high"],
+            get["rhs_dilation"],
+            get["strides"],
+            strict=True,
+        )
+    ]
+
+
 def _check(
     image: tuple[int, ...],
     weights: tuple[int, ...],
@@ -142,23 +172,8 @@ def _check(
     fields = {k: list(v) for k, v in lists.items()} | {"x_layout": last, "y_layout": last}
     how = ", ".join(f"{k} = {v}" for k, v in fields.items()) + f", groups = {groups}"
     how += f", dtype = {wide}" if wide != dtype else ""
-    n, *spatial, _ = image
-    k, _, *window = weights
-    plain = {"strides": 1, "low": 0, "high": 0, "lhs_dilation": 1, "rhs_dilation": 1}
-    get = {name: lists.get(name, (one,) * len(spatial)) for name, one in plain.items()}
-    out = [
-        ((size - 1) * up + 1 + low + high - (m - 1) * apart - 1) // stride + 1
-        for size, m, up, low, high, apart, stride in zip(
-            spatial,
-            window,
-            get["lhs_dilation"],
-            get["low"],
-            get["high"],
-            get["rhs_dilation"],
-            get["strides"],
-            strict=True,
-        )
-    ]
+    n, k = image[0], weights[0]
+    out = _sizes_after(image[1:-1], weights[2:], lists)
     first = str(n) if batch else "?"
     text = PROGRAM.format(
         x="x".join(map(str, (first, *image[1:]))),
@@ -171,15 +186,8 @@ def _check(
         last=rank - 1,
         sizes="" if batch else ", sizes(%d)",
     )
-    names = {"f64": "f8", "f32": "f4", "f16": "f2", "i8": "i1", "i32": "i4"}
-
-    def numbers(shape: tuple[int, ...], kind: str) -> Any:
-        if kind[0] == "f":
-            return RANDOM.standard_normal(shape).astype(names[kind])
-        return RANDOM.integers(-100, 100, shape).astype(names[kind])
-
-    arrays = [numbers(image, dtype), numbers(weights, dtype)]
-    arrays += [numbers((k,), wide), numbers((n, *out, k), wide)]
+    arrays = [_numbers(image, dtype), _numbers(weights, dtype)]
+    arrays += [_numbers((k,), wide), _numbers((n, *out, k), wide)]
     program = sw.compile(text, machine=machine)
     _, module = parsed(text)
     (want,) = Interpreter(module).call("main", [a.copy() for a in arrays])

@@ -289,23 +289,28 @@ def test_convolutions(
     resources = {"w": given} if weights else None
     program = sw.compile(text, resources=resources, machine="threads=2")
     assert natural or has(kernels_for(text, "threads=2"), "dots")
-    wide = np.pad(a.astype(np.int64), [(0, 0), *zip(get["low"], get["high"], strict=True), (0, 0)])
-    want = np.zeros((n, *after, filters), np.int64)
-    for i in range(window[0]):
-        for j in range(window[1]):
-            places = [
-                slice(at * apart, at * apart + (size - 1) * step + 1, step)
-                for at, apart, size, step in zip(
-                    (i, j), get["rhs_dilation"], after, get["strides"], strict=True
-                )
-            ]
-            want += wide[:, places[0], places[1]] @ b[i, j].astype(np.int64)
+    want = _convolved(a, b, after, get)
     image_ = np.ascontiguousarray(a.transpose(0, 3, 1, 2)) if natural else a
     got = program(image_) if weights else program(image_, given)
     np.testing.assert_array_equal(got, want.transpose(0, 3, 1, 2) if natural else want)
 
 
 PLAIN = {"strides": 1, "low": 0, "high": 0, "rhs_dilation": 1}
+
+
+def _convolved(a: Any, b: Any, after: list[int], get: dict[str, Any]) -> Any:
+    """Return the sums of 64 bits of a convolution of (n, h, w, c) with (h, w, c, filters)."""
+    wide = np.pad(a.astype(np.int64), [(0, 0), *zip(get["low"], get["high"], strict=True), (0, 0)])
+    want = np.zeros((len(a), *after, b.shape[-1]), np.int64)
+    for i, j in np.ndindex(*b.shape[:2]):
+        places = [
+            slice(at * apart, at * apart + (size - 1) * step + 1, step)
+            for at, apart, size, step in zip(
+                (i, j), get["rhs_dilation"], after, get["strides"], strict=True
+            )
+        ]
+        want += wide[:, places[0], places[1]] @ b[i, j].astype(np.int64)
+    return want
 
 
 def _by(shape: tuple[Any, ...]) -> str:

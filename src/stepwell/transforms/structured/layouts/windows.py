@@ -101,9 +101,9 @@ def read_window(op: linalg.GenericOp) -> Window | None:
     used = [k for k in range(len(op.inputs)) if op.body.block.args[k].first_use is not None]
     images = [k for k in used if any(_slides(e, parallel) for e in where[k])]
     loops = _written(where[len(op.inputs) :])
-    if len(images) != 1 or len(where[images[0]]) < 3 or loops is None:
+    if len(images) != 1 or len(where[images[0]]) < 3:
         return None
-    if not all(parallel[d] for d in loops):
+    if loops is None or not all(parallel[d] for d in loops):
         return None
     (image,) = images
     read = _parallel_loops(where[image], parallel)
@@ -122,8 +122,7 @@ def read_window(op: linalg.GenericOp) -> Window | None:
         return None
     moving = {d for e in places for d in e.used_dims() if not parallel[d]}
     inner = [d for d, runs in enumerate(parallel) if not runs and d not in moving]
-    outer = [d for d in loops if d not in others]
-    order = (*outer, *features, *sorted(moving), *inner)
+    order = (*(d for d in loops if d not in others), *features, *sorted(moving), *inner)
     if sorted(order) != list(range(len(parallel))):
         return None
     dense = any(d not in read for d in features)
