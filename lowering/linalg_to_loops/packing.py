@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
-from stepwell.analysis.structured import CASTS
+from stepwell.analysis.structured import CASTS, in_panels
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.builder import vector_type
@@ -177,7 +177,24 @@ class Packing:
             self._whole()
             return
         inside = self.frame.writer.compare("sle", self.j + self.columns, extent)
-        self.frame.writer.branch(inside, self._whole, lambda: self._edge(extent - self.j))
+        self.frame.writer.branch(inside, self._whole, lambda: self._last(extent))
+
+    def _last(self, extent: Index) -> None:
+        """Pack the last panel, of which only some columns exist."""
+        others = [x for n, x in enumerate(self.op.inputs) if n != self.operand]
+        alone = not any(self.column in e.used_dims() for x in others for e in x.exprs)
+        known = extent.number if self.even and alone else None  # else panels begin anywhere
+        if known is not None and self._ends_in_vectors(known):
+            self._known_edge(known % self.columns)
+        else:
+            self._edge(extent - self.j)
+
+    def _ends_in_vectors(self, extent: int) -> bool:
+        """Whether whole vectors of the operand reach every one of so many columns."""
+        along = lanes_at(self.source, self.column, self.width) == self.width
+        along = along and in_panels(self.source.exprs, self.column) is None
+        across = lanes_at(self.source, self.depth, self.width) == self.width
+        return self.width > 1 and (across or (along and extent >= self.width))
 
     def _whole(self) -> None:
         along = lanes_at(self.source, self.column, self.width)
@@ -238,23 +255,57 @@ class Packing:
 
     def _transposed(self, end: Index) -> None:
         """Transpose columns that are contiguous along the sum through registers."""
-        writer, width = self.frame.writer, self.width
 
         def column(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            def block(k: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                if size == 1:
-                    for n in range(width):
-                        self._store(self._element(self._point(c + n, k)), k, c + n)
-                    return ()
-                points = [self._point(c + n, k, self.depth, width) for n in range(width)]
-                transposed = transpose_block(writer, [self._element(p) for p in points])
-                for n, value in enumerate(transposed):
-                    self._store(value, k + n, c)
+            self._transpose(c, self.width)
+            return ()
+
+        self.frame.writer.loop((Index(), end), self.width, (), column, "j")
+
+    def _transpose(self, c: Index, some: int) -> None:
+        """Transpose ``some`` columns from ``c``, at most a vector of them; pad with zeros."""
+        writer, width = self.frame.writer, self.width
+        empty = [writer.splat(self.zero, width) for _ in range(width - some)]
+
+        def block(k: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            if size == 1:
+                for value in empty[:1]:
+                    self._store(value, k, c)
+                for n in range(some):
+                    self._store(self._element(self._point(c + n, k)), k, c + n)
                 return ()
+            points = [self._point(c + n, k, self.depth, width) for n in range(some)]
+            rows = [self._element(p) for p in points]
+            for n, value in enumerate(transpose_block(writer, [*rows, *empty]) if some else empty):
+                self._store(value, k + n, c)
+            return ()
 
-            return writer.sweep((Index(), self.count), [width, 1], (), block, "k")
+        writer.sweep((Index(), self.count), [width, 1], (), block, "k")
 
-        writer.loop((Index(), end), width, (), column, "j")
+    def _known_edge(self, inside: int) -> None:
+        """Copy ``inside`` columns in vectors; pad the rest with zeros."""
+        writer, width = self.frame.writer, self.width
+        whole = inside // width * width
+        if lanes_at(self.source, self.column, width) != width:
+            self._transposed(Index.of(whole))
+            for c in range(whole, self.columns, width):
+                self._transpose(Index.of(c), max(inside - c, 0))
+            return
+        empty = writer.splat(self.zero, width)
+
+        def row(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            for c in range(0, self.columns, width):
+                value = empty
+                if c < inside:  # the last vector ends with the columns; its last lanes come first
+                    begin = min(c, inside - width)
+                    value = self._element(self._point(Index.of(begin), k, self.column, width))
+                    if c != begin:
+                        lanes = [min(n + c - begin, width) for n in range(width)]
+                        value = writer.shuffle(value, empty, lanes, value.name_hint)
+                self._store(value, k, Index.of(c))
+            return ()
+
+        writer.loop((Index(), self.count), 1, (), row, "k")
 
     def _edge(self, inside: Index) -> None:
         """Copy ``inside`` columns one by one; pad the rest with zeros."""
