@@ -12,9 +12,9 @@ func.func @deep(%x: tensor<51x11161xf32>, %y: tensor<11161x47xf32>) -> tensor<51
 // Many rows repay packing.
 // CHECK-LABEL: kernel.func @tall_matmul(
 // CHECK-SAME:    pack
-func.func @tall(%x: tensor<800x11161xf32>, %y: tensor<11161x47xf32>) -> tensor<800x47xf32> {
-  %z = nd.matmul %x, %y : (tensor<800x11161xf32>, tensor<11161x47xf32>) -> tensor<800x47xf32>
-  func.return %z : tensor<800x47xf32>
+func.func @tall(%x: tensor<800x11161xf32>, %y: tensor<11161x100xf32>) -> tensor<800x100xf32> {
+  %z = nd.matmul %x, %y : (tensor<800x11161xf32>, tensor<11161x100xf32>) -> tensor<800x100xf32>
+  func.return %z : tensor<800x100xf32>
 }
 
 // Three halves of a vector hold seventeen columns.

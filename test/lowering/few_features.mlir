@@ -2,16 +2,16 @@
 
 // Few features of every second place: a tile has them all, and picks places from whole vectors.
 // CHECK-LABEL: kernel.func @picked_conv(
-// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1, parallel d2 by 10 {grain 2}, for d3 by 16 overlap, for d4, for d5, for d6, unroll d2, vector d3 by 16]>
+// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1, parallel d2 by 10 {grain 2}, for d3 by 32 overlap, for d4, for d5, for d6, unroll d2, unroll d3 by 16, vector d3 by 16]>
 func.func @picked(%x: tensor<1x24x57x57xf32>, %w: tensor<10x24x3x3xf32>) -> tensor<1x10x28x28xf32> {
   %y = nd.convolution %x, %w {strides = [2, 2]} : (tensor<1x24x57x57xf32>, tensor<10x24x3x3xf32>) -> tensor<1x10x28x28xf32>
   func.return %y : tensor<1x10x28x28xf32>
 }
 
-// Large windows would pick each place often: features go last, in vectors that they fill.
+// Large windows would pick each place often: features go last, in a vector that they nearly fill.
 // CHECK-LABEL: kernel.func @large_conv(
 // CHECK-SAME:    tensor<1x29x29x64xf32>
-// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1 by 6, parallel d2 by 12, parallel d3 by 16, for d6 by 64 {pack 1}, for d1, for d4, for d5, for d6, unroll d2, unroll d3 by 8, vector d3 by 8]>
+// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1 by 6, parallel d2 by 14, parallel d3 by 16, for d6 by 64 {pack 1}, for d1, for d4, for d5, for d6, unroll d2, vector d3 by 16]>
 func.func @large(%x: tensor<1x64x29x29xf32>, %w: tensor<14x64x7x7xf32>) -> tensor<1x14x12x12xf32> {
   %y = nd.convolution %x, %w {strides = [2, 2]} : (tensor<1x64x29x29xf32>, tensor<14x64x7x7xf32>) -> tensor<1x14x12x12xf32>
   func.return %y : tensor<1x14x12x12xf32>

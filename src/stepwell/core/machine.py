@@ -96,6 +96,7 @@ class Machine:
     l3_rate: int = number(96_000, "MB/s", "one core reads from the last cache", 1)
     l3_rate_all: int = number(96_000, "MB/s", "all cores read from last caches", 1)
     memory_rate: int = number(20_000, "MB/s", "one core reads from memory", 1)
+    burst: int = power(128, "bytes", "of a row of memory read before the next row's", 1 << 16)
     memory_rate_all: int = number(20_000, "MB/s", "all cores read from memory", 1)
     memory_write: int = number(15_000, "MB/s", "one core writes past the caches", 1)
     memory_write_all: int = number(15_000, "MB/s", "all cores write past the caches", 1)
@@ -171,7 +172,7 @@ class Machine:
     @property
     def last_cache(self) -> int:
         """Bytes of the last cache worth blocking for: one much faster than memory."""
-        quick = self.l3 > self.l2 and self.l3_rate >= QUICK * self.memory_rate
+        quick = self.l3 > self.l2 and self.l3_rate > QUICK * self.memory_rate
         return self.l3 if quick else self.l2
 
     def peak(self, bits: int = 32, threads: int = 1) -> float:
@@ -228,9 +229,9 @@ class Machine:
 
 PROPERTIES: dict[str, Property] = {f.name: property_of(f) for f in fields(Machine)}
 """Every property of a machine by name."""
-QUICK = 3
-"""A last cache below this multiple of memory's rate for one core hardly differs from memory: Zen
-4's gives 3.6 times, that of Sapphire Rapids and its successors 1.9 (measured)."""
+QUICK = 2
+"""A last cache up to this multiple of memory's rate for one core hardly differs from memory: Zen
+4's gives 3.6 times, Zen 5's 2.3, that of Sapphire Rapids and its successors 1.9 (measured)."""
 SHOWN = 60
 """Characters of an unreadable property that the message repeats."""
 

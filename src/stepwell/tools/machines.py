@@ -38,7 +38,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         for what in ("", "_line", "_ways", "_shared_by", "_rate", "_rate_all")
     ),
     "waiting": ("l2_latency", "l3_latency", "memory_latency", "misses"),
-    "memory": ("memory_rate", "memory_rate_all", "memory_write", "memory_write_all"),
+    "memory": ("memory_rate", "burst", "memory_rate_all", "memory_write", "memory_write_all"),
     "device": (
         "kind",
         "compute_units",

@@ -111,3 +111,55 @@ def test_many_threads_have_blocks_enough_and_the_same_result() -> None:
     x, w = (random.standard_normal(s).astype(np.float32) for s in [(700, 1000), (1000, 1300)])
     few, many = (sw.compile(text, machine=f"zen4,threads={threads}")(x, w) for threads in (1, 64))
     assert few.tobytes() == many.tobytes()
+
+
+def tile_and_lanes(text: str) -> tuple[tuple[int, int], int]:
+    """Return the register tile of the only product, and the lanes of its vectors."""
+    found = next(each for each in levels_in(text) if each.tile != (1, 1))
+    return found.tile, found.lanes[0].width
+
+
+@pytest.mark.parametrize(
+    ("machine", "tile", "lanes"), [("zen5", (14, 1), 16), ("zen4", (12, 2), 8)]
+)
+def test_few_columns_fill_a_padded_vector_where_one_pass_computes_it(
+    machine: str, tile: tuple[int, int], lanes: int
+) -> None:
+    text = kernels_for(product(576, 12544, 14), f"{machine},threads=1")
+    assert tile_and_lanes(text) == (tile, lanes)
+
+
+@pytest.mark.parametrize(("columns", "vectors"), [(31, 2), (47, 3), (32, 2), (16, 1)])
+def test_a_tile_has_all_of_few_columns(columns: int, vectors: int) -> None:
+    """A last vector that overlaps its neighbour counts as a whole one."""
+    text = kernels_for(product(82, 3922, columns), "zen4,threads=1")
+    assert tile_and_lanes(text)[0][1] == vectors
+
+
+def test_latencies_that_instructions_in_flight_hide() -> None:
+    """From Zen 5's last cache rows need no prefetching, from that of others they do."""
+    assert not has(kernels_for(product(3, 1000, 1000), "zen5,threads=1"), "prefetch")
+    assert not has(kernels_for(product(8, 768, 3072), "zen5,threads=1"), "prefetch")
+    assert has(kernels_for(product(8, 768, 3072), "zen4,threads=1"), "prefetch")
+
+
+@pytest.mark.parametrize(("machine", "columns"), [("zen5", 128), ("zen4", 32)])
+def test_runs_of_memory_that_a_single_row_reads(machine: str, columns: int) -> None:
+    text = kernels_for(product(1, 4096, 4096), f"{machine},threads=1")
+    (found,) = levels_in(text)
+    assert found.tile[1] * found.lanes[0].width == columns
+
+
+def test_last_caches_that_are_quick_enough_to_block_for() -> None:
+    found = {name: known_machine(name).last_cache >> 20 for name in ("zen5", "zen4", "skylake-x")}
+    assert found == {"zen5": 32, "zen4": 32, "skylake-x": 1}
+
+
+def test_the_last_panel_is_packed_in_vectors() -> None:
+    """Of 510 columns the last 14 are read with two before them, not one by one."""
+    compiled = sw.compile(product(800, 1000, 510), machine="zen4,threads=1")
+    text = compiled.text("loops")
+    assert "memref.load %x" in text
+    assert "memref.load %w" not in text
+    x, w = (np.random.default_rng(5).integers(-9, 9, s) for s in [(800, 1000), (1000, 510)])
+    assert (compiled(x.astype(np.float32), w.astype(np.float32)) == x @ w).all()

@@ -74,6 +74,7 @@ from stepwell.transforms.kernels.schedule.vectors import (
     lanes,
     own_axis,
     read,
+    stride,
     sums_rows,
 )
 from stepwell.transforms.kernels.schedule.versions import with_versions
@@ -361,7 +362,13 @@ def _tile(nest: Nest, contraction: Loops, width: int, machine: Machine) -> None:
     high, wide = likely.get(shared - 2, high), likely.get(shared - 1, wide)
     deep = prod(contraction.size(k) for k in range(shared, len(contraction.extents)))
     registers = machine.vector_registers // max(len(contraction.op.outputs), 1)
-    rows, vectors = register_tile(high, wide, deep, width, registers, machine.in_flight)
+    reads = contraction.accesses[: contraction.reads]
+    apart = max((abs(stride(index, shared - 1) or 1) for index in reads), default=1)
+    begun = isinstance(contraction.op.outputs[0].owner, linalg.FillOp)
+    twice = begun and DYNAMIC_INDEX not in contraction.extents and not likely
+    rows, vectors = register_tile(
+        high, wide, deep, width, registers, machine.in_flight, apart, twice
+    )
     if rows * vectors > 1:
         said = (
             f"{rows} rows by {vectors} vectors of the result stay in registers while the sum runs"

@@ -51,6 +51,18 @@ def stays(machine: Machine) -> int:
     return max(machine.last_cache * part // of, MIN_L2_MULTIPLE * machine.l2)
 
 
+def is_hidden(bytes: float, machine: Machine) -> bool:
+    """Whether a core computes on while it waits for an operand that a tile reads in long runs.
+
+    Instructions in flight hide a latency if half of them take longer. Of three, two are
+    multiply-adds; the others load their operands.
+
+    bytes : what is touched between two uses of the operand
+    """
+    latency = machine.l3_latency if bytes < stays(machine) else machine.memory_latency
+    return machine.window / 2 * 2 / 3 >= latency * machine.fma_rate
+
+
 def is_beyond(op: Operation, distance: float, machine: Machine) -> bool:
     """Whether an operand comes from memory, not from the last-level cache, in every call.
 

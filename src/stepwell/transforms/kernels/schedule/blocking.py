@@ -27,6 +27,7 @@ from stepwell.transforms.kernels.schedule.beyond import (
     NO_ARGUMENTS,
     Arguments,
     is_beyond,
+    is_hidden,
     reads_in_place,
 )
 from stepwell.transforms.kernels.schedule.block_sizes import (
@@ -93,9 +94,10 @@ MAX_PANEL_ROWS = 128
 """Rows up to which packing such an operand does not pay: on Zen 4 it wins from 500 rows on."""
 MIN_PREFETCH_STEPS = 128
 """Steps of a tile from which prefetching its later reads pays."""
-STRIP_ROW_BYTES = 128
-"""Bytes of each row of a strip that are accumulated in registers; half of that for more than two
-rows of the result."""
+MAX_BURST_ROWS = 2
+"""Rows of the result up to which a strip reads `Machine.burst` bytes of each row at a time."""
+STRIP_ROW_BYTES = 64
+"""Bytes of each row of a strip that are accumulated in registers for more rows of the result."""
 
 MAX_ROW_TILES = 2
 """Tiles of a single row, at most: strips of more columns are longer runs of memory, and no slower
@@ -162,10 +164,12 @@ def _chosen(
     if not settled and (strip := strip_of(found, packed, shared, bytes, machine)):
         return _of_few_rows(found, packed, strip, (high, wide, width, bytes), machine, given)
     size = machine.vector_bits // width // 8
-    width = width if along else _narrowed(width, wide)
+    width = width if along else _narrowed(width, wide, machine)
     least = 1 if free else MIN_ROWS_OF_WORDS if of_bytes else MIN_ROWS
-    if high < least or wide < width or bytes <= enough:
-        explain_choice(found.op, lambda: why_in_place((high, least), wide < width, bytes, enough))
+    if high < least or wide < min(width, MIN_LANES) or bytes <= enough:
+        explain_choice(
+            found.op, lambda: why_in_place((high, least), wide < MIN_LANES, bytes, enough)
+        )
         return None
     if dots is not None:
         return _in_words(found, first, shared, width, machine, dots)
@@ -270,15 +274,21 @@ def wants_prefetch(found: Loops, shared: int, machine: Machine) -> bool:
             stride(index, shared - 1) == 1
             and size >= machine.l2
             and found.size(shared) >= MIN_PREFETCH_STEPS
+            and not is_hidden(size, machine)
         ):
             explain_choice(found.op, lambda: ASKED)
             return True
     return False
 
 
-def _narrowed(width: int, wide: int) -> int:
-    """Return the lanes that so few columns fill, all of them where the columns are many."""
-    while wide < width and width > MIN_LANES:
+def _narrowed(width: int, wide: int, machine: Machine) -> int:
+    """Return the lanes that so few columns fill, all of them where the columns are many.
+
+    A vector that the machine computes in one pass may have padding: two of half the lanes would
+    take twice the time.
+    """
+    whole = machine.unit_bits == machine.vector_bits
+    while wide < width and width > MIN_LANES and not (whole and 2 * wide > width):
         width //= 2
     return width
 
@@ -309,11 +319,11 @@ def _of_few_rows(
     if not far and (few or (high == 1 and vectors <= MAX_ROW_TILES * most)):
         explain_choice(op, lambda: why_in_tiles(operand, high))
         tiles = -(-vectors // (most * machine.threads)) * machine.threads
-        asks = few and bytes >= machine.l2 and not meets
+        asks = few and bytes >= machine.l2 and not meets and not is_hidden(bytes, machine)
         return Contraction(width, (high, -(-vectors // tiles)), prefetch=asks)
     explain_choice(op, lambda: why_in_strips(operand, high, strip))
     rows, vectors = tile_of_few(high, 0, width, machine)
-    lines = STRIP_ROW_BYTES if high <= 2 else STRIP_ROW_BYTES // 2
+    lines = machine.burst if high <= MAX_BURST_ROWS else STRIP_ROW_BYTES
     vectors = min(vectors, max(lines * 8 // bits_of(element(operand)) // width, 1))
     rows_packed = "" if high > 1 else None
     return Contraction(width, (rows, vectors), strip=strip, pack_rows=rows_packed, prefetch=far)

@@ -35,11 +35,20 @@ DYNAMIC_TILES = (6, 4), (6, 2)
 
 
 def register_tile(
-    high: int, wide: int, deep: int, width: int, registers: int, in_flight: int
+    high: int,
+    wide: int,
+    deep: int,
+    width: int,
+    registers: int,
+    in_flight: int,
+    stride: int = 1,
+    overlaps: bool = True,
 ) -> tuple[int, int]:
     """Return rows and vectors for a result of ``high`` by ``wide``; either may be dynamic.
 
     in_flight : independent sums that hide the latency of a multiply-add
+    stride : of the operand along the columns; each of so many vectors is loaded, then shuffled
+    overlaps : whether the last vector of the columns may overlap its neighbour
     """
     usual = DYNAMIC_TILES[0] if registers >= 32 else DYNAMIC_TILES[1]
     if wide == DYNAMIC_INDEX:
@@ -51,18 +60,22 @@ def register_tile(
         for v in range(1, (MAX_ROW_VECTORS if high == 1 else MAX_VECTORS) + 1)
         for r in rows
         if r * v + v + 1 <= registers
-        and v * width <= max(wide, width)
+        and v <= max(columns if overlaps else wide // width, 1)
         and (high == DYNAMIC_INDEX or r <= high)
     ]
     if not tiles:
         return 1, 1
-    return min(tiles, key=lambda t: (_cost(t, high, columns, deep, in_flight), t))
+    each = 2 * stride - 1
+
+    def cost(tile: tuple[int, int]) -> float:
+        return _cost(_kinds(tile, high, columns), deep, in_flight, each)
+
+    return min(tiles, key=lambda tile: (cost(tile), tile))
 
 
-def _cost(tile: tuple[int, int], high: int, columns: int, deep: int, in_flight: int) -> float:
+def _cost(kinds: list[tuple[int, int, int]], deep: int, in_flight: int, each: int) -> float:
     """Return the cost of the whole result, in multiply-adds of one vector, including its code."""
-    kinds = _kinds(tile, high, columns)
-    time = sum(count * _one(rows, vectors, deep, in_flight) for count, rows, vectors in kinds)
+    time = sum(count * _one(rows, vectors, deep, in_flight, each) for count, rows, vectors in kinds)
     return time * (1 + sum(rows * vectors for _, rows, vectors in kinds) / UNROLLED_SUMS_COST)
 
 
@@ -84,9 +97,9 @@ def _kinds(tile: tuple[int, int], high: int, columns: int) -> list[tuple[int, in
     return [(n * m, r, v) for n, r in down for m, v in along if n * m * r * v]
 
 
-def _one(rows: int, vectors: int, deep: int, in_flight: int) -> float:
-    """Return the cost of one tile."""
+def _one(rows: int, vectors: int, deep: int, in_flight: int, each: int) -> float:
+    """Return the cost of one tile, for which each vector takes ``each`` loads and shuffles."""
     sums = rows * vectors
-    loads = (rows + (sums if rows <= MAX_FOLDED_ROWS else vectors)) / sums
+    loads = (rows + (sums if each == 1 and rows <= MAX_FOLDED_ROWS else vectors * each)) / sums
     slower = 1 + LOAD_COST * max(0.0, loads - FREE_LOADS)
     return deep * max(sums, in_flight) * slower + sums + TILE_OVERHEAD
