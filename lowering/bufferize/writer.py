@@ -20,10 +20,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from stepwell.analysis.sizes import Size, SizeWriter
 from stepwell.dialects.types import UNKNOWN
 from stepwell.lowering.bufferize.assignment import Storage, is_view
-from stepwell.lowering.bufferize.blocks import blocks_around, definition
 from stepwell.lowering.bufferize.coalescing import Coalescing
 from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.copies import Kind
+from stepwell.lowering.bufferize.definitions import blocks_around, definition
 from stepwell.lowering.bufferize.views import (
     Slice,
     Steps,

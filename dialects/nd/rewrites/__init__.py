@@ -5,13 +5,13 @@ All are exact. Importing the package gives the op classes their patterns.
 
 from stepwell.dialects.nd.rewrites import (
     between,
+    data_movement,
     full,
     loops,
-    parts,
     reductions,
     sizes,
     units,
     views,
 )
 
-MODULES = (sizes, views, units, between, parts, reductions, full, loops)
+MODULES = (sizes, views, units, between, data_movement, reductions, full, loops)

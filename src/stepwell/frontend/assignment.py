@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from stepwell.frontend import elementwise as e
-from stepwell.frontend.blocks import shape_at
 from stepwell.frontend.checks import check_fits
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import read_at, scatter_at
@@ -23,6 +22,7 @@ from stepwell.frontend.known import NotKnown, content, handled, is_known, known_
 from stepwell.frontend.manipulation import reshape
 from stepwell.frontend.masked import Masked, masked, widened
 from stepwell.frontend.promotion import BOOL, broadcast, cast, check_castable, full, is_number, lift
+from stepwell.frontend.runtime_starts import shape_at
 from stepwell.frontend.strides import has_traced_step, write_steps
 from stepwell.frontend.subscripts import subscript
 from stepwell.frontend.tensor import Tensor, has_traced_bounds

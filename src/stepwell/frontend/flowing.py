@@ -40,12 +40,12 @@ from stepwell.frontend.reads import (
 )
 from stepwell.frontend.reads import storing as storing_outside
 from stepwell.frontend.rewriting import is_rewritten, rewritten
+from stepwell.frontend.runtime_bounds import Window
 from stepwell.frontend.state.variables import TracedVariable, Variable
 from stepwell.frontend.table import FUNCTIONS, call_function, complete
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace, users_frame
 from stepwell.frontend.unbound import Maybe, Undefined
-from stepwell.frontend.windows import Window
 
 __all__ = [
     "Undefined",

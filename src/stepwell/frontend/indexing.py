@@ -18,7 +18,11 @@ from stepwell.core.shapes import ShapeError
 from stepwell.core.shapes.indexing import dynamic_slice as sliced_shape
 from stepwell.core.shapes.indexing import dynamic_update_slice as updated_shape
 from stepwell.frontend import elementwise as e
-from stepwell.frontend.blocks import (
+from stepwell.frontend.creation import iota
+from stepwell.frontend.elementwise import check_axis
+from stepwell.frontend.manipulation import broadcast_to, permute_dims, reshape
+from stepwell.frontend.promotion import BOOL, INTEGER, as_dtype, cast, full, is_number, lift
+from stepwell.frontend.runtime_starts import (
     is_block,
     is_written_as_block,
     row_of,
@@ -26,10 +30,6 @@ from stepwell.frontend.blocks import (
     taken_out,
     write_block,
 )
-from stepwell.frontend.creation import iota
-from stepwell.frontend.elementwise import check_axis
-from stepwell.frontend.manipulation import broadcast_to, permute_dims, reshape
-from stepwell.frontend.promotion import BOOL, INTEGER, as_dtype, cast, full, is_number, lift
 from stepwell.frontend.subscripts import BLOCK, Subscript, as_index, from_front, spread, subscript
 from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor

@@ -17,9 +17,9 @@ from stepwell.frontend.checks import check
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import read_at, scatter_at
 from stepwell.frontend.promotion import INTEGER, broadcast, cast, lift
+from stepwell.frontend.runtime_bounds import Window, together
 from stepwell.frontend.subscripts import BLOCK, Subscript, subscript
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.windows import Window, together
 
 
 def has_window(index: Any) -> bool:

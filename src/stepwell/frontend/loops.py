@@ -18,12 +18,12 @@ from stepwell.frontend.flow import Get, Put, if_
 from stepwell.frontend.growing import Grown, allowed, extend, slots_of, write
 from stepwell.frontend.logic import and_, not_
 from stepwell.frontend.promotion import lift
+from stepwell.frontend.runtime_bounds import Window
 from stepwell.frontend.swaps import Swapped
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Region, Trace, active_trace, current_trace
 from stepwell.frontend.ufuncs import weakened
 from stepwell.frontend.unrolling import Unrolled
-from stepwell.frontend.windows import Window
 
 
 class Range:

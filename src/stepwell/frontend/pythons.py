@@ -17,9 +17,9 @@ from stepwell.frontend.logic import and_, or_
 from stepwell.frontend.loops import Items, Range, items_of
 from stepwell.frontend.maths import MATHS
 from stepwell.frontend.promotion import as_dtype, cast, full, is_number, lift
+from stepwell.frontend.runtime_bounds import Window
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.ufuncs import weakened
-from stepwell.frontend.windows import Window
 
 
 def _extreme(of: Callable[[Any, Any], Tensor]) -> Callable[..., Any]:

@@ -14,7 +14,6 @@ import numpy as np
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reducing as red
 from stepwell.frontend import reduction as r
-from stepwell.frontend.blocks import shape_at
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import element_numbers
@@ -36,6 +35,7 @@ from stepwell.frontend.promotion import (
     wrapped_number,
 )
 from stepwell.frontend.promotion import as_dtype as dtype_of
+from stepwell.frontend.runtime_starts import shape_at
 from stepwell.frontend.subscripts import subscript
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.ufuncs import no_more

@@ -11,8 +11,8 @@ from stepwell.frontend.bounds import Bounds, bounds_of
 from stepwell.frontend.checks import check
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import INTEGER, cast, fresh, full
+from stepwell.frontend.runtime_bounds import Window
 from stepwell.frontend.tensor import Tensor, has_traced_bounds
-from stepwell.frontend.windows import Window
 
 
 def _check_integer(bound: Any) -> None:

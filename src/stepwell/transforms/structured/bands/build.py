@@ -15,7 +15,7 @@ from stepwell.dialects.kernel.levels import PARALLEL, Level, Schedule
 from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.types import fuse_locations
 from stepwell.transforms.structured.bands.chain import Chain, Step
-from stepwell.transforms.structured.bands.tiles import (
+from stepwell.transforms.structured.bands.needed_parts import (
     Begin,
     Part,
     Tile,

@@ -19,7 +19,7 @@ from stepwell.analysis.structured import (
     is_parallel,
     shape,
 )
-from stepwell.transforms.structured.bands.tiles import (
+from stepwell.transforms.structured.bands.needed_parts import (
     Begin,
     Padding,
     Part,

@@ -15,7 +15,7 @@ from stepwell.analysis.structured import contracts, cost, element, extents, is_p
 from stepwell.core.machine import Machine
 from stepwell.dialects.types import dtype
 from stepwell.transforms.structured.bands.chain import Chain, Step
-from stepwell.transforms.structured.bands.tiles import Tile, size_of
+from stepwell.transforms.structured.bands.needed_parts import Tile, size_of
 
 GUESS = 64
 """The assumed size of an axis that is known at run time only: bands of such rows are written twice,

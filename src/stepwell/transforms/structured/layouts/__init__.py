@@ -33,7 +33,7 @@ from stepwell.analysis.structured import erase_dead
 from stepwell.transforms.passes import Numerics, Pass
 from stepwell.transforms.structured.layouts.borders import fill_borders
 from stepwell.transforms.structured.layouts.moving import Moving
-from stepwell.transforms.structured.layouts.plan import Plan
+from stepwell.transforms.structured.layouts.propagation import Plan
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from stepwell.transforms.structured.winograd.matching import (
     read_convolution,
     read_filter_gradient,
 )
-from stepwell.transforms.structured.winograd.tiles import Tiles
+from stepwell.transforms.structured.winograd.transforms import Tiles
 from stepwell.transforms.structured.winograd.weights import FilterTiles
 
 
