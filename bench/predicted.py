@@ -241,6 +241,8 @@ def about(found: Sequence[Kernel]) -> str:
 
 def main() -> None:
     """Measure, predict, print; write the page where that is asked for."""
+    from stepwell.core.machine import this_machine
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workloads", default="*", help="names or patterns, with commas")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
@@ -267,29 +269,42 @@ def main() -> None:
     if options.page:
         others = all_kernels(options.workloads, options.rounds, True)
         print(about(others), *table(others), *worst(others, options.worst), sep="\n")
-        (HERE.parent / "docs" / "predicted.md").write_text(page(found, others))
+        written = HERE.parent / "docs" / "predicted.md"
+        processor = this_machine().name or "another processor"
+        written.write_text(page(written.read_text(), processor, found, others))
 
 
-def page(found: Sequence[Kernel], others: Sequence[Kernel]) -> str:
-    """Return docs/predicted.md; ``others`` are kernels that nothing is tuned by."""
-    return "\n".join(
-        [
-            "# What the cost model predicts, beside what is measured",
-            "",
-            "`stepwell explain` prints what the model of [note 073](notes/073-one-cost-model.md) "
-            "predicts; this page says how far off it is.",
-            f"`python bench/predicted.py --page` measured it: {about(found)}",
-            "The error is the difference as a part of what was measured, the least of "
-            "three profiles. Goals: median 20 %, ninth decile 50 %.",
-            "",
-            *table(found),
-            "",
-            f"Of shapes drawn anew, by which no term was mended: {about(others)}",
-            "",
-            *table(others),
-            "",
-        ]
-    )
+HEAD = """\
+# What the cost model predicts, beside what is measured
+
+`stepwell explain` prints what the model of [note 073](notes/073-one-cost-model.md) predicts;
+this page says how far off it is. `python bench/predicted.py --page` measures all kernels of all
+workloads, then those of shapes drawn anew, and writes the section of the processor at hand;
+`--threads 2` without `--page` prints the figures of two threads.
+
+The error is the difference as a part of what was measured. Goals: median 20 %, ninth decile 50 %.
+"""
+
+
+def page(old: str, processor: str, found: Sequence[Kernel], others: Sequence[Kernel]) -> str:
+    """Return docs/predicted.md with the section of a processor written anew.
+
+    ``others`` are kernels that nothing is tuned by.
+    """
+    sections = {each.partition("\n")[0]: each.rstrip() for each in old.split("\n## ")[1:]}
+    section = [
+        processor,
+        "",
+        f"{about(found)} The least of {ROUNDS} profiles.",
+        "",
+        *table(found),
+        "",
+        f"Of shapes drawn anew, by which no term was mended: {about(others)}",
+        "",
+        *table(others),
+    ]
+    sections[processor] = "\n".join(section)
+    return HEAD + "".join(f"\n## {sections[each]}\n" for each in sorted(sections))
 
 
 if __name__ == "__main__":
