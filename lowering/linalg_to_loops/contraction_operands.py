@@ -107,7 +107,8 @@ class Operands:
         if found is None:
             return None
         at = self._position(operand, found[0])
-        size = self.of.sizes(found[0] + 1, self.extents)[loop]
+        around = self.of.levels.outer if at < 0 else at + 1
+        size = self.of.sizes(around, self.extents)[loop]
         op, width = self.of.sum, self.of.width
         if self.dots:
             rows = loop == self.of.row
@@ -123,7 +124,7 @@ class Operands:
         elif loop == self.of.row:
             columns = -(-size // width) * width
         packing = Packing(self.frame, product, operand, loop, op.reduced, columns)
-        steps = [x.step for x in self.of.levels.levels[: found[0] + 1] if x.loop == loop]
+        steps = [x.step for x in self.of.levels.levels[:around] if x.loop == loop]
         packing.even = columns == size and not any(step % columns for step in steps)
         self.product = replace(self.product, body=packing.body_after_widening())
         return Packed(packing, at)

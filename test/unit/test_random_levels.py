@@ -103,6 +103,8 @@ ORDERS = [
     "parallel d0 by 4, for d2 by 8 {pack 1}, for d1 by 8, for d2 by 4 {pack 0}, for d0 by 2",
     "parallel d0 by 4, for d2 by 8, for d1 by 8, for d2 by 4 {pack 1 as first, prefetch}, for d0 by 2",
     "parallel d0 by 4 {pack 0}, for d1 by 8 {pack 1}, for d2 by 4, for d0 by 2",
+    "for d0 by 4 {pack 1}, for d1 by 16, for d2 by 4, for d1 by 8, for d0 by 2",
+    "for d0 by 4, for d1 by 12, for d2 by 4, for d1 by 8, for d0 by 2",
 ]  # fmt: skip
 """Orders of a product's levels: the sum outermost, both operands packed, three levels of columns."""
 
@@ -127,6 +129,7 @@ def test_contractions_have_levels_in_any_order(name: str, levels: str) -> None:
         ("even", "for d0 by 4, for d1 by 8, for d2 by 4 {pack 0 as first}, for d0 by 2", "as first"),
         ("even", "for d0 by 4, for d1 by 8 {prefetch}, for d2 by 4, for d0 by 2", "is not for"),
         ("even", "for d1 by 8, for d2 by 4", "end in steps of"),
+        ("even", "for d2 by 4, for d0 by 4, for d1 by 12, for d1 by 8, for d0 by 2", "of whole tiles"),
     ],
 )  # fmt: skip
 def test_orders_that_are_refused(name: str, levels: str, message: str) -> None:

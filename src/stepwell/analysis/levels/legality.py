@@ -182,12 +182,13 @@ class _Steps:
     def _check_tiles(self) -> None:
         """Check that every step has whole tiles."""
         levels = self.levels.levels[: self.levels.walked]
-        for level in levels:
+        for n, level in enumerate(levels):
             if level.tail != PEEL:
                 refuse(f"'{level}': sums in steps have tails of their own")
             unit = self.tile.get(level.loop, 1)
             packed = self.panels or self.levels.action("pack", self.by_columns) is not None
-            ragged = level.loop == self.column and not packed
+            outside = n < self.levels.splits[0]  # partial sums are kept tile by tile
+            ragged = level.loop == self.column and outside and not packed
             if level.loop <= self.column and level.step % unit and not ragged:
                 refuse(f"'{level}' is not made of whole tiles of {unit}")
         for k in range(self.column + 1):
