@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import BFloat16Type, ModuleOp, TensorType
+from xdsl.dialects.builtin import BFloat16Type, ModuleOp, TensorType, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import ConstantLike, IsTerminator, SymbolTable
@@ -237,5 +237,5 @@ def _as_declared(result: Value, value: SSAValue) -> Value:
 
 def _is_bf16(value: SSAValue) -> bool:
     kind = value.type
-    element = kind.element_type if isinstance(kind, TensorType) else kind
+    element = kind.element_type if isinstance(kind, TensorType | VectorType) else kind
     return isinstance(element, BFloat16Type)

@@ -113,6 +113,19 @@ def test_bf16_is_rounded_after_each_op() -> None:
     assert z == 1
 
 
+def test_vectors_of_bf16_are_rounded_too() -> None:
+    text = """
+    func.func @f(%x: f32) -> f32 {
+      %v = vector.broadcast %x : f32 to vector<4xf32>
+      %half = arith.truncf %v : vector<4xf32> to vector<4xbf16>
+      %whole = arith.extf %half : vector<4xbf16> to vector<4xf32>
+      %y = vector.extract %whole[3] : f32 from vector<4xf32>
+      func.return %y : f32
+    }"""
+    (y,) = run(text, np.float32(2 / 3))
+    assert y == np.float32(0.66796875)
+
+
 @pytest.mark.parametrize(
     "op, x, y, expected",
     [
