@@ -138,6 +138,22 @@ def test_an_array_is_filled_with_what_only_the_run_knows() -> None:
         np.testing.assert_array_equal(got, want, strict=True)
 
 
+BF16: list[Any] = [
+    lambda a: a + a.dtype.type(1),
+    lambda a: a.dtype.type(1) / a,
+    lambda a: np.where(a > a.dtype.type(1), a, a.dtype.type(0)),
+    lambda a: np.stack([a, np.arange(3).astype(a.dtype)]),
+    lambda a: a.astype(np.float32) * np.arange(3).astype(a.dtype),
+]
+
+
+@pytest.mark.parametrize("f", BF16)
+def test_numbers_and_arrays_of_bfloat16_from_outside(f: Any) -> None:
+    a = np.array([2, 1, 5], pytest.importorskip("ml_dtypes").bfloat16)
+    got, want = sw.jit(f)(a), f(a)
+    assert got.dtype == want.dtype and got.astype("f4").tolist() == want.astype("f4").tolist()
+
+
 def test_limits_of_bfloat16() -> None:
     about = snp.finfo(snp.bfloat16)
     assert about.max == 3.3895313892515355e38 == -about.min

@@ -102,7 +102,7 @@ def kind_of(value: Any) -> Any:
         return np.dtype(bool) if isinstance(value, bool) else type(value)
     typed = isinstance(value, np.ndarray | np.generic | Variable | DeviceArray)
     dtype = value.dtype if typed else np.asarray(value).dtype
-    if dtype.kind in "OUSVMm":
+    if dtype.kind in "OUSVMm" and dtype_of(dtype) is None:  # bfloat16 is of kind V
         raise TypeError(f"expected an array or a number, got {_type_name(value, dtype)}")
     return dtype
 
