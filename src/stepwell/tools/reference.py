@@ -65,7 +65,7 @@ def _entry(name: str, value: Any) -> Iterator[str]:
     yield from (f"## `{name}{_signature(value)}`", "", _doc(value), "")
     if not inspect.isclass(value) or issubclass(value, BaseException):
         return
-    members = {n: vars(value)[n] for n in OF_JITTED} if value is Function else vars(value)
+    members = {n: vars(value)[n] for n in OF_JITTED} if value is Function else _members(value)
     for own, member in members.items():
         if own.startswith("_") or not (doc := inspect.getdoc(member)):
             continue
@@ -73,6 +73,16 @@ def _entry(name: str, value: Any) -> Iterator[str]:
             yield from (f"### `{name}.{own}`", "", _as_markdown(doc), "")
         elif inspect.isfunction(member):
             yield from (f"### `{name}.{own}{_signature(member)}`", "", _as_markdown(doc), "")
+
+
+def _members(of: type) -> dict[str, Any]:
+    """Return the members of a class, then those of its bases that have no entry of their own."""
+    found: dict[str, Any] = {}
+    for base in of.__mro__:
+        if base.__module__.startswith("stepwell") and base is not Function:
+            known = {**found, **({} if base is of else vars(Function))}
+            found |= {name: member for name, member in vars(base).items() if name not in known}
+    return found
 
 
 def _signature(value: Any) -> str:
