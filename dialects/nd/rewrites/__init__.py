@@ -8,10 +8,11 @@ from stepwell.dialects.nd.rewrites import (
     data_movement,
     full,
     loops,
+    products,
     reductions,
     sizes,
     units,
     views,
 )
 
-MODULES = (sizes, views, units, between, data_movement, reductions, full, loops)
+MODULES = (sizes, views, units, between, data_movement, reductions, full, loops, products)
