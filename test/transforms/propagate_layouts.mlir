@@ -168,3 +168,35 @@ func.func @multiplied(%x: tensor<2x56x56x16xf32>, %w: tensor<3x3x1x32xf32>) -> t
   %y = nd.convolution %x, %w {groups = 16, x_layout = [0, 3, 1, 2], w_layout = [3, 2, 0, 1], y_layout = [0, 3, 1, 2]} : (tensor<2x56x56x16xf32>, tensor<3x3x1x32xf32>) -> tensor<2x54x54x32xf32>
   func.return %y : tensor<2x54x54x32xf32>
 }
+
+// Three columns fill no vector: the weights are transposed, for the rows are side by side along the sum.
+// CHECK-LABEL: func.func @few_columns
+// CHECK:         ins(%w : tensor<64x3xf32>) outs(%{{.*}} : tensor<3x64xf32>) attrs = {kernel.no_fuse}
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>]
+func.func @few_columns(%x: tensor<?x64xf32>, %w: tensor<64x3xf32>) -> tensor<?x3xf32> {
+  %y = nd.matmul %x, %w : (tensor<?x64xf32>, tensor<64x3xf32>) -> tensor<?x3xf32>
+  func.return %y : tensor<?x3xf32>
+}
+
+// Here the first operand has its rows side by side: the result is computed transposed.
+// CHECK-LABEL: func.func @few_columns_of_rows
+// CHECK:         linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d2, d0)>, affine_map<(d0, d1, d2) -> (d0, d1)>]
+// CHECK-SAME:    outs(%{{.*}} : tensor<5x64xf32>)
+// CHECK:         outs(%{{.*}} : tensor<64x5xf32>) attrs = {kernel.no_fuse}
+func.func @few_columns_of_rows(%x: tensor<100x64xf32>, %g: tensor<100x5xf32>) -> tensor<64x5xf32> {
+  %y = nd.dot_general %x, %g contract [0] x [0] : (tensor<100x64xf32>, tensor<100x5xf32>) -> tensor<64x5xf32>
+  func.return %y : tensor<64x5xf32>
+}
+
+// Eight columns, three rows, or weights that are transposed already need nothing.
+// CHECK-LABEL: func.func @wide_enough
+// CHECK-NOT:     kernel.no_fuse
+// CHECK:         func.return
+func.func @wide_enough(%x: tensor<9x64xf32>, %w: tensor<64x8xf32>, %few: tensor<3x64xf32>, %v: tensor<64x5xf32>, %t: tensor<5x64xf32>)
+    -> (tensor<9x8xf32>, tensor<3x5xf32>, tensor<9x5xf32>) {
+  %a = nd.matmul %x, %w : (tensor<9x64xf32>, tensor<64x8xf32>) -> tensor<9x8xf32>
+  %b = nd.matmul %few, %v : (tensor<3x64xf32>, tensor<64x5xf32>) -> tensor<3x5xf32>
+  %u = nd.transpose %t {permutation = [1, 0]} : tensor<5x64xf32> -> tensor<64x5xf32>
+  %c = nd.matmul %x, %u : (tensor<9x64xf32>, tensor<64x5xf32>) -> tensor<9x5xf32>
+  func.return %a, %b, %c : tensor<9x8xf32>, tensor<3x5xf32>, tensor<9x5xf32>
+}

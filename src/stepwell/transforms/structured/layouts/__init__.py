@@ -15,7 +15,10 @@ Afterwards the images that windows slide over have their features last, and so h
 computed from them or into them, as far as structured ops and slices connect them; elsewhere
 (arguments, results, reshapes) they are transposed, once. A function where that costs more than it
 saves, or that has no windows, is unchanged. Padding of known size fills only the border.
-Floating-point sums are reassociated.
+
+Products with fewer than 8 columns, in functions with and without windows, read their second operand
+transposed, or compute their result transposed if the first operand has its rows side by side:
+vectors then run along the sum, or along the rows. Floating-point sums are reassociated.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from stepwell.analysis.structured import erase_dead
 from stepwell.transforms.passes import Numerics, Pass
 from stepwell.transforms.structured.layouts.borders import fill_borders
 from stepwell.transforms.structured.layouts.moving import Moving
+from stepwell.transforms.structured.layouts.narrow_products import narrow_products
 from stepwell.transforms.structured.layouts.propagation import Plan
 
 
@@ -70,5 +74,7 @@ def _propagate(block: Block, always: bool) -> None:
     plan = Plan(block)
     if plan.choose() or (always and plan.windows):
         Moving(plan).move()
+    if (narrow := narrow_products(block)).reads:
+        Moving(narrow).move()
     if fill_borders(block) or plan.windows:
         erase_dead(block)
