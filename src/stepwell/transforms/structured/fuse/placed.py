@@ -29,11 +29,12 @@ from stepwell.transforms.structured.fuse.cost import is_view
 def place_results(block: Block) -> None:
     """Let ops of ``block`` write their results in the layout of their only reader, a copy."""
     for copy in list(block.ops):
-        if isinstance(copy, linalg.GenericOp) and _is_copy(copy):
+        if isinstance(copy, linalg.GenericOp) and is_copy(copy):
             _place(copy)
 
 
-def _is_copy(op: linalg.GenericOp) -> bool:
+def is_copy(op: linalg.GenericOp) -> bool:
+    """Whether an op only copies its input, in another order maybe, and may be fused."""
     if len(op.inputs) != 1 or len(op.outputs) != 1 or is_not_fused(op):
         return False
     return is_view(op) and is_elementwise(op) and op.body.block.args[0].first_use is not None

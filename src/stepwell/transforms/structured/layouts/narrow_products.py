@@ -15,8 +15,8 @@ from stepwell.analysis.structured import (
     indices,
     is_parallel,
     plain,
-    yielded,
 )
+from stepwell.transforms.structured.fuse.placed import is_copy
 from stepwell.transforms.structured.layouts.propagation import Plan, natural
 from stepwell.transforms.structured.layouts.windows import LANES, Layout
 
@@ -63,19 +63,14 @@ def _plan(plan: Plan, op: linalg.GenericOp) -> None:
 
 
 def _stored(value: SSAValue, where: list[int | None]) -> list[int | None]:
-    """Return the loops of the axes of a value in the order of memory: of what a transpose reads."""
+    """Return the loops of a value's axes in memory's order: its reader fuses a transpose."""
     owner = value.owner
-    if not isinstance(owner, linalg.GenericOp) or not _is_copy(owner):
+    if not isinstance(owner, linalg.GenericOp) or not is_copy(owner):
         return where
     read, written = ([plain(expr) for expr in index] for index in indices(owner))
     if None in read or sorted(map(str, read)) != sorted(map(str, written)):
         return where
     return _stored(owner.inputs[0], [where[written.index(loop)] for loop in read])
-
-
-def _is_copy(op: linalg.GenericOp) -> bool:
-    block = op.body.block
-    return len(op.inputs) == 1 and yielded(block)[0] is block.args[0]
 
 
 def _with_last(where: list[int | None], loop: int | None) -> Layout:
