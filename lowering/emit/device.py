@@ -23,7 +23,7 @@ from stepwell.lowering.emit.buffers import product
 from stepwell.lowering.emit.carried import pass_through_memory
 from stepwell.lowering.emit.kinds import INDEX, Kind
 from stepwell.lowering.emit.names import FAULT
-from stepwell.lowering.emit.opencl_spelling import LANES
+from stepwell.lowering.emit.opencl_spelling.values import LANES
 from stepwell.lowering.emit.parameters import Parameter, parameters
 from stepwell.lowering.emit.unit import FunctionWriter, Piece, Unit
 from stepwell.lowering.emit.writer import pruned, words

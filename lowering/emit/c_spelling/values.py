@@ -1,0 +1,176 @@
+"""Types and vectors of GNU C.
+
+Vectors of booleans are vectors of integers, all bits set or none, as wide as the compared
+elements; gcc and clang use mask registers for comparison, and/andnot and blend of these where
+the machine has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from stepwell.lowering.emit.kinds import Kind
+from stepwell.lowering.emit.names import C_WORDS
+from stepwell.lowering.emit.spelling.values import Values
+from stepwell.lowering.emit.x86 import doubled, shuffled
+
+_SCALARS = {
+    "f64": "double",
+    "f32": "float",
+    "f16": "uint16_t",
+    "bf16": "uint16_t",
+    "index": "int64_t",
+    "i1": "_Bool",
+    **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
+}
+
+
+class CValues(Values):
+    """The vector extensions of gcc and clang."""
+
+    words: ClassVar[frozenset[str]] = C_WORDS
+    scalars: ClassVar[dict[str, str]] = _SCALARS
+    private_function: ClassVar[str] = "static inline "
+    scalar_code: ClassVar[str] = (
+        '__attribute__((optimize("O3", "no-tree-slp-vectorize", "vect-cost-model=dynamic")))\n'
+    )
+    """Disables gcc's SLP vectorizer: the next iteration would wait for its stores."""
+
+    def type(self, kind: Kind) -> str:
+        """Return a C type; vectors are named like ``f32x16``."""
+        if not kind.lanes:
+            name = _SCALARS[kind.element]
+            if name.endswith("_t") and name not in self.prelude.types:
+                macro = f"__{name[:-2].upper()}_TYPE__"
+                self.prelude.types[name] = f"typedef {macro} {name};"
+            return name
+        if kind.is_mask or kind.element == "index":
+            return self.type(kind.signed)
+        if kind.element in ("f16", "bf16", "i1"):
+            return self.type(kind.unsigned)
+        name = str(kind)
+        if name not in self.prelude.types:
+            scalar, size = self.type(kind.scalar), kind.bits // 8 * kind.lanes
+            self.prelude.types[name] = (
+                f"typedef {scalar} {name} __attribute__((vector_size({size})));\n"
+                f"typedef {scalar} {name}_u __attribute__((vector_size({size}), "
+                f"aligned({kind.bits // 8}), may_alias));"
+            )
+        return name
+
+    def not_a_number(self, element: str, infinite: bool) -> str:
+        """Spell NaN and infinity without math.h."""
+        suffix = "f" if element == "f32" else ""
+        return f"__builtin_inf{suffix}()" if infinite else f'__builtin_nan{suffix}("")'
+
+    def splat(self, kind: Kind, x: str) -> str:
+        """Broadcast: gcc and clang emit one instruction for ``x - (f32x16){0}``, which is exact."""
+        name, vector = self.type(kind), self.type(kind)
+        scalar = Kind(vector.partition("x")[0])
+        self.helper(f"sw_splat_{name}", kind, [(scalar, "x")], [f"return x - ({vector}){{0}};"])
+        return f"sw_splat_{name}({x})"
+
+    def lanes_of(self, kind: Kind, lanes: Sequence[str]) -> str:
+        """Return a compound literal."""
+        return f"({self.type(kind)}){{{', '.join(lanes)}}}"
+
+    def bits(self, to: Kind, x: str, source: Kind) -> str:
+        """Cast vectors, and scalars of one family; copy the bytes of others."""
+        target, origin = self.type(to), self.type(source)
+        if target == origin:
+            return x
+        floats = {"float", "double"} & {target, origin}
+        if to.lanes or source.lanes or not floats:
+            return f"(({target}){x})"
+        name = f"sw_bits_{to}_from_{source}"
+        body = [f"{target} y;", "__builtin_memcpy(&y, &x, sizeof y);", "return y;"]
+        return f"{self.helper(name, to, [(source, 'x')], body)}({x})"
+
+    def convert(self, to: Kind, x: str, source: Kind) -> str:
+        """Cast scalars; convert vectors by one expression over all lanes."""
+        target = self.type(to)
+        if target == self.type(source):
+            return x
+        middle = _intermediate_kind(to, source) if to.lanes else None
+        if middle is not None:
+            return self.convert(to, self.convert(middle, x, source), middle)
+        if rows := doubled(to, source) if to.lanes else []:
+            body = [*rows, f"return __builtin_convertvector(x, {target});", "#endif"]
+            return f"{self.helper(f'sw_{to}_from_{source}', to, [(source, 'x')], body)}({x})"
+        if to.lanes and source.bits == 8 and to.bits >= 32:
+            x = self.held(source, x)  # otherwise gcc reloads the bytes one by one
+        return f"__builtin_convertvector({x}, {target})" if to.lanes else f"(({target}){x})"
+
+    def compared(self, kind: Kind, comparison: str) -> str:
+        """Cast a vector comparison to its mask type: compilers differ in its type."""
+        return f"(({self.type(kind.mask)})({comparison}))" if kind.lanes else f"({comparison})"
+
+    def select(self, kind: Kind, mask: str, yes: str, no: str) -> str:
+        """Blend by and/andnot: ``m ? a : b`` of vectors is an error in C."""
+        vector, bits = self.type(kind), self.type(kind.signed)
+        name = self.helper(
+            f"sw_select_{vector}",
+            kind,
+            [(kind.mask, "m"), (kind, "x"), (kind, "y")],
+            [f"return ({vector})((m & ({bits})x) | (~m & ({bits})y));"],
+        )
+        return f"{name}({mask}, {yes}, {no})"
+
+    def lane(self, kind: Kind, x: str, number: str) -> str:
+        """Use a subscript."""
+        return f"{x}[{number}]"
+
+    def set_lane(self, kind: Kind, x: str, number: str, value: str) -> str:
+        """Assign to a subscript."""
+        return f"{x}[{number}] = {value};"
+
+    def held(self, kind: Kind, x: str) -> str:
+        """Hide the value of ``x`` by an empty asm: gcc would reload it at each of a few uses."""
+        condition = _REGISTERS.get(kind.bits * kind.lanes)
+        if condition is None:
+            return x
+        rows = [
+            row
+            for n, (machine, letter) in enumerate(condition)
+            for row in (
+                f"#{'elif' if n else 'if'} {machine}",
+                f'__asm__("" : "+{letter}"(x));',
+            )
+        ]
+        name = f"sw_held_{self.type(kind)}"
+        return f"{self.helper(name, kind, [(kind, 'x')], [*rows, '#endif', 'return x;'])}({x})"
+
+    def shuffle(self, kind: Kind, x: str, y: str, source: Kind, lanes: Sequence[int]) -> str:
+        """Use the builtin that clang and gcc (since 12) share."""
+        self.type(kind)
+        return f"__builtin_shufflevector({x}, {y}, {', '.join(map(str, lanes))})"
+
+    def permuted(self, table: Kind, which: Kind, x: str, y: str) -> list[str]:
+        """Use gcc's builtin, whose indices must have the number and width of the lanes."""
+        if (table.lanes, table.bits) != (which.lanes, which.bits):
+            return []
+        condition = "#if defined(__GNUC__) && !defined(__clang__)"
+        return [condition, f"return __builtin_shuffle({x}, {y});", *shuffled(table), "#else"]
+
+
+_AVX512 = ("defined(__AVX512VL__)", "v")
+_AVX = ("defined(__AVX__)", "x")
+_REGISTERS = {
+    512: [_AVX512],
+    256: [_AVX512, _AVX],
+    128: [_AVX512, ("defined(__SSE2__)", "x"), ("defined(__aarch64__)", "w")],
+    64: [("defined(__SSE2__) && defined(__x86_64__)", "x"), ("defined(__aarch64__)", "w")],
+}
+"""By vector length in bits: the machines with such registers, and their asm constraints."""
+
+
+def _intermediate_kind(to: Kind, source: Kind) -> Kind | None:
+    """Return the intermediate kind of a conversion that gcc else does lane by lane, or None.
+
+    Small integers and floats are converted through i32, which holds all of the integers.
+    """
+    whole, real = (source, to) if to.element[0] == "f" else (to, source)
+    small = whole.element[0] != "f" and whole.bits < 32
+    return to.of("i32") if small and real.element in ("f32", "f64") else None
