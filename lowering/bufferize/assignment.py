@@ -58,8 +58,8 @@ class Storage:
     """The op that needs the buffer, if no tensor is assigned to it."""
     ends: list[Storage] = field(default_factory=list["Storage"])
     """The buffers that this may alias: a loop of unknown trip count exchanges them."""
-    results: list[tuple[Storage, Steps]] = field(default_factory=list["tuple[Storage, Steps]"])
-    """The loop results that may alias this buffer, or a view of it: the inverse of `ends`."""
+    loop: Operation | None = None
+    """That loop; the buffers that are its results are distinct."""
 
 
 class Assignment:
@@ -120,18 +120,17 @@ class Assignment:
 
     def coalesce(self, inner: Storage, outer: Storage, steps: Steps) -> None:
         """Make all of ``inner`` the view ``steps`` of ``outer``."""
-        old = (outer.members, outer.views, outer.results, outer.name, outer.beside)
+        old = (outer.members, outer.views, outer.name, outer.beside)
 
         def undo() -> None:
             inner.within = None
-            outer.members, outer.views, outer.results, outer.name, outer.beside = old
+            outer.members, outer.views, outer.name, outer.beside = old
 
         self.log.append(undo)
         inner.within = (outer, steps)
         moved = [m._replace(steps=join(steps, m.steps)) for m in inner.members]
         outer.members = sorted([*outer.members, *moved], key=lambda m: m.variable.start)
         outer.views = outer.views | {join(steps, path) for path in inner.views}
-        outer.results = [*outer.results, *((r, join(steps, path)) for r, path in inner.results)]
         outer.name = outer.name or inner.name
         outer.beside = outer.beside or inner.beside
 

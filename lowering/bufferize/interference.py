@@ -17,7 +17,16 @@ from stepwell.lowering.bufferize.assignment import Member, Storage
 from stepwell.lowering.bufferize.copies import Copy, Loop
 from stepwell.lowering.bufferize.copy_insertion import Copies
 from stepwell.lowering.bufferize.intervals import Reads, Variable
-from stepwell.lowering.bufferize.views import Slice, Steps, covers, disjoint, inverse, join, part
+from stepwell.lowering.bufferize.views import (
+    Slice,
+    Steps,
+    covers,
+    disjoint,
+    inverse,
+    join,
+    part,
+    relative_view,
+)
 
 
 class Interference:
@@ -25,6 +34,8 @@ class Interference:
 
     def __init__(self, copies: Copies) -> None:
         self.copies, self.sizes, self.assigned = copies, copies.sizes, copies.assigned
+        self.results: list[Storage] = []
+        """The results of loops that may be one of several buffers, later ones last."""
 
     # -- copies
 
@@ -88,12 +99,12 @@ class Interference:
         """Make one buffer a view of another; return why they interfere, "" after success."""
         if any(self._exchanges(loop, inner, outer) for loop in self.copies.loops.values()):
             return "a loop exchanges them"
-        if any(self.assigned.root(each)[1] for each in outer.ends):
+        group, others = self._group(inner), self._group(outer)
+        if group is None or others is None:
             return why_not(inner, outer)
         mark = len(self.assigned.log)
-        before = list(self._group(outer))
         self.assigned.coalesce(inner, outer, view)
-        if why := self._interfere(inner, before, view):
+        if why := self._interfere(group, others, view):
             self.assigned.undo(mark)
         return why
 
@@ -116,28 +127,37 @@ class Interference:
             if isinstance(owner, Operation):
                 yield owner
 
-    def may_alias(self, storage: Storage) -> list[Storage]:
-        """Return the buffers that ``storage`` may be: several only for results of some loops."""
-        return [self.assigned.root(each)[0] for each in storage.ends] or [storage]
+    def shared(
+        self, a: tuple[Storage, Steps], b: tuple[Storage, Steps]
+    ) -> Iterator[tuple[Steps, Steps]]:
+        """Yield two places as views of one buffer, for each buffer that both may be in."""
+        if a[0] is b[0]:
+            yield a[1], b[1]
+        elif a[0].loop is None or a[0].loop is not b[0].loop:
+            number = {result: n for n, result in enumerate(self.results)}
+            early, late = sorted((a, b), key=lambda place: number.get(place[0], -1))
+            for end in late[0].ends:
+                for one, other in self.shared(self.assigned.root(end, late[1]), early):
+                    yield (one, other) if late is a else (other, one)
 
     def alias_to_end(self, loop: Loop, number: int, storage: Storage) -> bool:
         """Alias a loop's result to whichever buffer the loop ends in, if none interferes."""
         ends = loop.ends[number]
-        roots = [self.assigned.root(each) for each in ends]
-        if storage.kind != "local" or any(path for _, path in roots):
+        if storage.kind != "local" or any(self.assigned.root(each)[1] for each in ends):
             return False
-        if any(self._interfere(storage, self._group(root), ()) for root, _ in roots):
-            return False
-        storage.kind, storage.ends, loop.results[number] = "result", ends, storage
-        for root, _ in roots:
-            root.results = [*root.results, (storage, ())]
 
         def undo() -> None:
-            storage.kind, storage.ends = "local", []
+            storage.kind, storage.ends, storage.loop = "local", [], None
             del loop.results[number]
-            for root, _ in roots:
-                root.results = [r for r in root.results if r[0] is not storage]
+            self.results.remove(storage)
 
+        storage.kind, storage.ends, storage.loop = "result", ends, loop.op
+        loop.results[number] = storage
+        self.results.append(storage)
+        others = self._aliases(storage)
+        if others is None or self._interfere(storage.members, others, ()):
+            undo()
+            return False
         self.assigned.log.append(undo)
         return True
 
@@ -146,27 +166,39 @@ class Interference:
         roots = [self.assigned.root(storage)[0] for storage in loop.outside]
         return a in roots and b in roots
 
-    def _group(self, storage: Storage) -> list[Member]:
+    def _group(self, storage: Storage) -> list[Member] | None:
         """Return the members of a buffer and of all buffers that may alias it."""
-        if not storage.ends and not storage.results:
-            return storage.members
-        members = [*storage.members]
-        for end in storage.ends:
-            members += self.assigned.root(end)[0].members
-        for result, steps in storage.results:
-            members += [m._replace(steps=join(steps, m.steps)) for m in result.members]
-        return sorted(members, key=lambda m: m.variable.start)
+        aliases = self._aliases(storage)
+        return None if aliases is None else sorted([*storage.members, *aliases], key=_start)
+
+    def _aliases(self, storage: Storage) -> list[Member] | None:
+        """Return the members of other buffers that may alias one; None if one is larger."""
+        ends = [self.assigned.root(end)[0] for result in self.results for end in result.ends]
+        if storage not in (*ends, *self.results):
+            return []
+        found: list[Member] = []
+        for other in dict.fromkeys((*ends, *self.results)):
+            if other is storage:
+                continue
+            for mine, path in self.shared((storage, ()), (other, ())):
+                steps = relative_view(mine, path)
+                if steps is None:
+                    return None
+                found += [m._replace(steps=join(steps, m.steps)) for m in other.members]
+        return sorted(found, key=_start)
 
     # -- the predicate
 
-    def _interfere(self, inner: Storage, outer: Sequence[Member], view: Steps) -> str:
+    def _interfere(self, inner: Sequence[Member], outer: Sequence[Member], view: Steps) -> str:
         """Return how a member of ``inner``, seen through ``view``, interferes with ``outer``.
+
+        outer : in order of their first positions
 
         The result is a message for the remark, or "" if there is no interference.
         """
         starts = [m.variable.start for m in outer]
         stops = list(accumulate((m.variable.stop for m in outer), max))
-        for member in self._group(inner):
+        for member in inner:
             a = member._replace(steps=join(view, member.steps))
             box, first = part(a.steps), a.variable.start
             for n in range(bisect_right(starts, a.variable.stop) - 1, -1, -1):
@@ -248,6 +280,10 @@ _FIXED = {
     "carried": "a loop exchanges its buffer",
     "result": ENDS,
 }
+
+
+def _start(member: Member) -> int:
+    return member.variable.start
 
 
 def _name(member: Member) -> str:

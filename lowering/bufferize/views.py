@@ -206,6 +206,21 @@ def inverse(steps: Steps) -> Steps | None:
     return tuple(back)
 
 
+def common(a: Steps, b: Steps) -> int:
+    """Return the number of steps with which both views begin."""
+    same = 0
+    while same < min(len(a), len(b)) and a[same] == b[same]:
+        same += 1
+    return same
+
+
+def relative_view(whole: Steps, part: Steps) -> Steps | None:
+    """Return the view from ``whole`` to ``part``, None if ``part`` is not a view of ``whole``."""
+    same = common(whole, part)
+    back = inverse(whole[same:])
+    return None if back is None else join(back, part[same:])
+
+
 def view_type(source: Buffer, steps: Steps) -> Buffer | None:
     """Return the type of the view ``steps``, None if a reshape in it would need a copy."""
     type: Buffer | None = source

@@ -289,19 +289,19 @@ class HostWriter:
         """Whether a copy overwrites the source of another."""
         if row is other:
             return False
-        (target, steps), (source, path) = row.target, other.source
-        may_alias = self.analysis.interference.may_alias
-        sources = {source, *may_alias(source), *self._ends(other)}
-        if not {target, *may_alias(target)} & sources:
-            return False
-        return target is not source or not disjoint(self.sizes, part(steps), part(path))
+        return any(
+            not disjoint(self.sizes, part(over), part(read))
+            for source in self._ends(*other.source)
+            for over, read in self.analysis.interference.shared(row.target, source)
+        )
 
-    def _ends(self, row: Row) -> list[Storage]:
-        """Return the buffers outside of a loop that the source of a copy after it may be."""
-        loop = self.analysis.loops.get(self.source)
-        if loop is None or row.source[0] not in loop.carried:
-            return []
-        return [self.places.root(end)[0] for end in loop.ends[loop.carried.index(row.source[0])]]
+    def _ends(self, source: Storage, steps: Steps) -> list[tuple[Storage, Steps]]:
+        """Return a place with those outside of a loop that it may be in a copy after the loop."""
+        loop, found = self.analysis.loops.get(self.source), [(source, steps)]
+        if loop is not None and source in loop.carried:
+            ends = loop.ends[loop.carried.index(source)]
+            found += [self.places.root(end, steps) for end in ends]
+        return found
 
     def copy_from(self, buffer: SSAValue, value: SSAValue, into: SSAValue, why: str) -> None:
         """Copy ``value`` from ``buffer`` to ``into``, with a remark."""

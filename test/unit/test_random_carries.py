@@ -33,11 +33,13 @@ FOUND = (
     60464,
     78491,
     79090,
+    30002506,
 )
 """Each went wrong once: a result in a buffer that its loop exchanged, arguments that a loop left in
 each other's place, two results of one buffer, starts of two tensors in one place, what a spare
 buffer held in between, a part that is another in each iteration, slots that only others read, copies that
-wait for a cycle that they are not in, copies behind a loop over the buffers it ends in."""
+wait for a cycle that they are not in, copies behind a loop over the buffers it ends in, or over those
+that an earlier loop ended in."""
 
 
 @pytest.mark.parametrize("seed", FOUND)

@@ -20,11 +20,13 @@ from stepwell.lowering.bufferize.views import (
     Cast,
     Slice,
     Steps,
+    common,
     covers,
     disjoint,
     inverse,
     join,
     part,
+    relative_view,
 )
 
 Region: TypeAlias = tuple[Hashable, Steps]
@@ -125,23 +127,9 @@ class Fact(NamedTuple):
         return self._replace(version=version, path=join(root, path), gaps=kept)
 
 
-def relative_view(whole: Steps, part: Steps) -> Steps | None:
-    """Return the view from ``whole`` to ``part``, None if ``part`` is not a view of ``whole``."""
-    same = _common(whole, part)
-    back = inverse(whole[same:])
-    return None if back is None else join(back, part[same:])
-
-
-def _common(a: Steps, b: Steps) -> int:
-    same = 0
-    while same < min(len(a), len(b)) and a[same] == b[same]:
-        same += 1
-    return same
-
-
 def _same_elements(a: Steps, b: Steps) -> bool:
     """Whether two views of one tensor have the same elements in order: reshapes change neither."""
-    same = _common(a, b)
+    same = common(a, b)
     return not any(isinstance(step, Slice) for step in (*a[same:], *b[same:]))
 
 
@@ -154,12 +142,12 @@ class Proof:
 
     def apart(self, a: Steps, b: Steps) -> bool:
         """Whether two views of one buffer provably have no element in common."""
-        same = _common(a, b)
+        same = common(a, b)
         return disjoint(self.sizes, part(a[same:]), part(b[same:]))
 
     def within(self, a: Steps, b: Steps) -> bool:
         """Whether view ``b`` provably contains every element of view ``a``."""
-        same = _common(a, b)
+        same = common(a, b)
         return covers(self.sizes, part(b[same:]), part(a[same:]))
 
     def holds(self, fact: Fact) -> bool:

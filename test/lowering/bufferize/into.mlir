@@ -42,9 +42,9 @@ func.func @exchange(%a: tensor<8xf32>, %b: tensor<8xf32>) -> (tensor<8xf32> {nd.
 // A loop leaves the arguments in their own places or in each other's: only the run knows.
 // CHECK-LABEL: func.func @swapped
 // CHECK: [[U:%\w+]], [[V:%\w+]] = scf.while (%u = %a_1, %v = %b_1)
-// CHECK: memref.copy [[V]], [[T:%\w+]] :
-// CHECK-NEXT: memref.copy [[U]], %a_1 :
-// CHECK-NEXT: memref.copy [[T]], %b_1 :
+// CHECK: memref.copy [[U]], [[T:%\w+]] :
+// CHECK-NEXT: memref.copy [[V]], %b_1 :
+// CHECK-NEXT: memref.copy [[T]], %a_1 :
 func.func @swapped(%go: tensor<i1>, %a: tensor<8xf32>, %b: tensor<8xf32>) -> (tensor<8xf32> {nd.into = 1 : i64}, tensor<8xf32> {nd.into = 2 : i64}) {
   %r, %q = scf.while (%u = %a, %v = %b) : (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
     %c = tensor.extract %go[] : tensor<i1>
