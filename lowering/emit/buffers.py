@@ -6,6 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+from xdsl.dialects.builtin import MemRefType, NoneAttr
+from xdsl.ir import Operation
+
+from stepwell.lowering.emit.kinds import element_name, layout_of
+from stepwell.transforms.passes import fail
+
 _DIGITS = frozenset("-0123456789")
 
 
@@ -98,3 +104,25 @@ def row_major(sizes: Sequence[str]) -> tuple[str, ...]:
         strides.append(stride)
         stride = times(size, stride)
     return tuple(reversed(strides))
+
+
+def element_of(op: Operation, type: MemRefType) -> str:
+    """Return the element of a memref type."""
+    element = element_name(type.element_type)
+    if element is None:
+        fail(op, f"elements of type {type.element_type} have no place in memory")
+    return element
+
+
+def sizes_and_strides(
+    op: Operation, type: MemRefType, sizes: Iterable[str], strides: Iterable[str] = ()
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return sizes and strides; the given ones replace the `?` of the type, in order."""
+    layout = layout_of(type)
+    if layout is None:
+        fail(op, f"{type} has no strides", help="layouts are row-major or strided<[...]>")
+    dynamic_sizes, dynamic_strides = iter(sizes), iter(strides)
+    known = tuple(next(dynamic_sizes) if n is None else str(n) for n in layout[0])
+    if isinstance(type.layout, NoneAttr):
+        return known, row_major(known)
+    return known, tuple(next(dynamic_strides) if n is None else str(n) for n in layout[1])

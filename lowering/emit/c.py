@@ -25,10 +25,10 @@ from stepwell.lowering.emit.c_spelling import CSpelling
 from stepwell.lowering.emit.entry import ABI, Entry, entries, exported, guarded, header
 from stepwell.lowering.emit.guarded_entry import noted_text
 from stepwell.lowering.emit.kinds import Kind
+from stepwell.lowering.emit.lines import Line, pruned, words
 from stepwell.lowering.emit.names import FAULT
 from stepwell.lowering.emit.parameters import RUNTIME
 from stepwell.lowering.emit.unit import FunctionWriter, Piece, Unit
-from stepwell.lowering.emit.writer import Line, pruned, words
 
 PREAMBLE = """#if defined(__has_builtin)
 #define SW_HAS(builtin) __has_builtin(builtin)

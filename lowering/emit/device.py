@@ -22,11 +22,11 @@ from stepwell.dialects.upstream.effects import touches_nothing
 from stepwell.lowering.emit.buffers import product
 from stepwell.lowering.emit.carried import pass_through_memory
 from stepwell.lowering.emit.kinds import INDEX, Kind
+from stepwell.lowering.emit.lines import pruned, words
 from stepwell.lowering.emit.names import FAULT
 from stepwell.lowering.emit.opencl_spelling.values import LANES
 from stepwell.lowering.emit.parameters import Parameter, parameters
 from stepwell.lowering.emit.unit import FunctionWriter, Piece, Unit
-from stepwell.lowering.emit.writer import pruned, words
 from stepwell.transforms.passes import fail
 
 GLOBAL = "__global "

@@ -12,7 +12,16 @@ from xdsl.ir import Block, BlockArgument, SSAValue
 from stepwell.dialects import kernel
 from stepwell.dialects.calling import INTO
 from stepwell.lowering.emit.arith import constant
-from stepwell.lowering.emit.buffers import Buffer, number, offset, product, row_major, times
+from stepwell.lowering.emit.buffers import (
+    Buffer,
+    element_of,
+    number,
+    offset,
+    product,
+    row_major,
+    sizes_and_strides,
+    times,
+)
 from stepwell.lowering.emit.guards import (
     check_bytes,
     check_cast,
@@ -58,8 +67,8 @@ def _prefetch(w: Writer, op: kernel.PrefetchOp) -> None:
 def _allocate(w: Writer, op: Any) -> None:
     """Declare a buffer of static size as a local array of the current block."""
     type = op.memref.type
-    element = w.element(op, type)
-    sizes, strides = w.shaped(op, type, (w[n] for n in op.dynamic_sizes))
+    element = element_of(op, type)
+    sizes, strides = sizes_and_strides(op, type, (w[n] for n in op.dynamic_sizes))
     count = number(product(sizes))
     if count is None:
         fail(op, "a buffer of a kernel must have a size known here", help="run plan-memory first")
@@ -97,7 +106,7 @@ def _view(w: Writer, op: Any, result: SSAValue, source: Buffer, address: str, li
     """Define the pointer of a view, unless it equals the source's."""
     sizes, strides = like
     assert isinstance(result.type, MemRefType)
-    element = w.element(op, result.type)
+    element = element_of(op, result.type)
     writable = source.writable
     if element == source.element and address == source.pointer:
         pointer = address
@@ -202,8 +211,8 @@ def _bytes_view(w: Writer, op: memref.ViewOp) -> None:
     """View part of a byte buffer as elements."""
     source, type = w.buffer(op.source), op.result.type
     assert isinstance(type, MemRefType)
-    shape = w.shaped(op, type, (w[n] for n in op.sizes))
-    check_bytes(w, op, source, w[op.byte_shift], shape[0], w.element(op, type))
+    shape = sizes_and_strides(op, type, (w[n] for n in op.sizes))
+    check_bytes(w, op, source, w[op.byte_shift], shape[0], element_of(op, type))
     _view(w, op, op.result, source, _moved(source.pointer, w[op.byte_shift]), shape)
 
 
@@ -305,7 +314,7 @@ def may_be_one(op: memref.CopyOp) -> bool:
 def _get_global(w: Writer, op: memref.GetGlobalOp) -> None:
     type = op.memref.type
     assert isinstance(type, MemRefType)
-    element = w.element(op, type)
+    element = element_of(op, type)
     name, space, writable = w.global_array(op, op.name_.string_value())
     sizes = tuple(str(n) for n in type.get_shape())
     w.buffers[op.memref] = Buffer(name, element, sizes, row_major(sizes), space, writable)

@@ -12,7 +12,7 @@ from xdsl.ir import Operation, OpResult, Region, SSAValue
 from xdsl.traits import MemoryEffectKind, only_has_effect
 
 from stepwell.dialects import kernel
-from stepwell.lowering.emit.buffers import Buffer
+from stepwell.lowering.emit.buffers import Buffer, element_of, sizes_and_strides
 from stepwell.lowering.emit.kinds import INDEX, Kind
 from stepwell.lowering.emit.names import FAULT
 from stepwell.lowering.emit.writer import Writer
@@ -78,7 +78,7 @@ def parameters(
             found[-1] = Parameter(name, found[-1].type, number, "value", kind=kind)
             w.bind(argument, name)
             continue
-        element, writable = w.element(op, type), argument in writes
+        element, writable = element_of(op, type), argument in writes
         pointer_type = w.pointer(Buffer("", element, (), (), space, writable))
         pointer = add(argument.name_hint or "x", pointer_type, number, "pointer")
         sizes = (
@@ -92,7 +92,7 @@ def parameters(
             for axis, n in enumerate(given_strides)
             if n is None
         )
-        shape = w.shaped(op, type, sizes, strides)
+        shape = sizes_and_strides(op, type, sizes, strides)
         w.buffers[argument] = Buffer(pointer, element, *shape, space, writable)
     return found
 

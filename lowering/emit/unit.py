@@ -16,10 +16,11 @@ from stepwell.dialects import kernel
 from stepwell.lowering.emit.aliases import Aliases, buffers_of
 from stepwell.lowering.emit.guard_numbers import Guards
 from stepwell.lowering.emit.kinds import Kind, element_name, kind_of
+from stepwell.lowering.emit.lines import Notes, pruned, words
 from stepwell.lowering.emit.names import FAULT, Names, identifier
 from stepwell.lowering.emit.parameters import RUNTIME, Parameter, parameters, written
 from stepwell.lowering.emit.spelling import Spelling
-from stepwell.lowering.emit.writer import Notes, Writer, pruned, words
+from stepwell.lowering.emit.writer import Writer
 from stepwell.transforms.passes import fail
 
 STACK = 1 << 21

@@ -9,122 +9,37 @@ from __future__ import annotations
 
 import difflib
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from os.path import basename
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr, MemRefType, NoneAttr, UnknownLoc
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from stepwell.core.escape import quoted
 from stepwell.core.rules import RuleTable
 from stepwell.dialects import kernel
-from stepwell.dialects.types import places
-from stepwell.lowering.emit.buffers import Buffer, number, row_major
+from stepwell.lowering.emit.buffers import Buffer, number
 from stepwell.lowering.emit.guard_numbers import Guards
-from stepwell.lowering.emit.kinds import INDEX, Kind, element_name, kind_of, layout_of
-from stepwell.lowering.emit.names import WORD, Names
+from stepwell.lowering.emit.kinds import INDEX, Kind, kind_of
+from stepwell.lowering.emit.lines import FunctionText
 from stepwell.lowering.emit.narrow import narrow, widen
-from stepwell.lowering.emit.spelling import Spelling
 from stepwell.transforms.passes import fail
 
 emit: RuleTable[Callable[[Writer, Any], None]] = RuleTable("emit")
 """``(writer, op)``: print the statements of one op. Third parties add rows for their ops."""
 
 
-class Line(NamedTuple):
-    """One line of text, with its source lines."""
-
-    depth: int
-    text: str
-    note: str
-    defines: str = ""
-    """The name that it defines; the line is dropped if that is unused."""
-
-    def __str__(self) -> str:
-        indented = f"{'  ' * self.depth}{self.text}"
-        return f"{indented}  // {self.note}" if self.note else indented
-
-
-def words(lines: Iterable[Line]) -> set[str]:
-    """Return every identifier used in ``lines``."""
-    return set(WORD.findall(" ".join(line.text for line in lines)))
-
-
-def pruned(lines: Sequence[Line]) -> list[Line]:
-    """Return ``lines`` without unused definitions."""
-    mentioned = Counter(WORD.findall(" ".join(line.text for line in lines)))
-    kept: list[Line] = []
-    for line in reversed(lines):
-        if line.defines and mentioned[line.defines] == 1:
-            mentioned.subtract(WORD.findall(line.text))
-        else:
-            kept.append(line)
-    return kept[::-1]
-
-
 @dataclass
-class Notes:
-    """The comment of each location, cached."""
+class Writer(FunctionText, ABC):
+    """Writes the ops of one function, and names their values."""
 
-    known: dict[int, tuple[LocationAttr, str]] = field(
-        default_factory=dict[int, tuple[LocationAttr, str]]
-    )
-
-    def of(self, location: LocationAttr) -> str:
-        """Return 'model.mlir:3, 7-9' for a location, '' for an unknown one."""
-        if isinstance(location, UnknownLoc):
-            return ""
-        key = id(location)
-        if key not in self.known:
-            self.known[key] = (location, source_lines(location))
-        return self.known[key][1]
-
-
-def source_lines(location: LocationAttr) -> str:
-    """Return every source line in ``location``, file by file, runs of lines as ranges.
-
-    >>> from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
-    >>> source_lines(FileLineColLoc(StringAttr("dir/m.mlir"), IntAttr(3), IntAttr(1)))
-    'm.mlir:3'
-    """
-    files: dict[str, set[int]] = {}
-    for place in places(location):
-        files.setdefault(quoted(basename(place.file)), set()).add(place.line)
-    return "; ".join(f"{file}:{', '.join(_runs(sorted(lines)))}" for file, lines in files.items())
-
-
-def _runs(lines: list[int]) -> Generator[str]:
-    start = last = lines[0]
-    for line in [*lines[1:], -1]:
-        if line == last + 1:
-            last = line
-            continue
-        yield str(start) if start == last else f"{start}-{last}"
-        start = last = line
-
-
-@dataclass
-class Writer(ABC):
-    """The lines of one function, and the names of its values."""
-
-    spelling: Spelling
-    notes: Notes
-    names: Names
-    lines: list[Line] = field(default_factory=list[Line])
     values: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     kinds: dict[SSAValue, Kind] = field(default_factory=dict[SSAValue, Kind])
     buffers: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
-    declared: dict[str, str] = field(default_factory=dict[str, str])
-    """The type of every variable, by name, in order of declaration."""
     yields: Sequence[SSAValue] = ()
     """The values that the scf.yield of the current region assigns."""
-    depth: int = 1
-    note: str = ""
     guards: Guards | None = None
     """The guards of accesses, in modules with their own addresses."""
     faults: Guards | None = None
@@ -135,25 +50,6 @@ class Writer(ABC):
     """Whether products are written inside sums, for compilers that contract expressions."""
     streamed: bool = False
     """Whether this function or loop has non-temporal stores."""
-
-    # lines
-
-    def line(self, text: str, defines: str = "") -> None:
-        """Write one line at the current depth, with the current op's source lines."""
-        self.lines.append(Line(self.depth, text, self.note, defines))
-
-    @contextmanager
-    def block(self, head: str, tail: str = "}") -> Generator[None]:
-        """Write ``head {``, the lines written inside, and ``tail``."""
-        self.line(f"{head} {{")
-        self.depth += 1
-        yield
-        self.depth -= 1
-        self.end(tail)
-
-    def end(self, text: str = "}") -> None:
-        """Write a closing line, which has no source lines."""
-        self.lines.append(Line(self.depth, text, ""))
 
     def ops(self, block: Block) -> None:
         """Write every op of ``block``."""
@@ -227,12 +123,6 @@ class Writer(ABC):
         name = self.values[value] = self.fresh(hint or value.name_hint, type)
         return f"{type} {name}"
 
-    def fresh(self, hint: str | None, type: str) -> str:
-        """Return a new variable's name."""
-        name = self.names.fresh(hint)
-        self.declared[name] = type
-        return name
-
     def define(self, value: SSAValue, expression: str, kind: Kind | None = None) -> None:
         """Write ``const T name = expression;``, or nothing if the value is unused."""
         if value.first_use is None:
@@ -247,26 +137,6 @@ class Writer(ABC):
     def buffer(self, value: SSAValue) -> Buffer:
         """Return the buffer of a memref."""
         return self.buffers[value]
-
-    def element(self, op: Operation, type: MemRefType) -> str:
-        """Return the element of a memref type."""
-        element = element_name(type.element_type)
-        if element is None:
-            fail(op, f"elements of type {type.element_type} have no place in memory")
-        return element
-
-    def shaped(
-        self, op: Operation, type: MemRefType, sizes: Iterable[str], strides: Iterable[str] = ()
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return sizes and strides; the given ones replace the `?` of the type, in order."""
-        layout = layout_of(type)
-        if layout is None:
-            fail(op, f"{type} has no strides", help="layouts are row-major or strided<[...]>")
-        dynamic_sizes, dynamic_strides = iter(sizes), iter(strides)
-        known = tuple(next(dynamic_sizes) if n is None else str(n) for n in layout[0])
-        if isinstance(type.layout, NoneAttr):
-            return known, row_major(known)
-        return known, tuple(next(dynamic_strides) if n is None else str(n) for n in layout[1])
 
     def pointer(self, buffer: Buffer) -> str:
         """Return the pointer type of a buffer."""
@@ -283,24 +153,11 @@ class Writer(ABC):
         further = 0
         for index, stride in zip(indices, buffer.strides, strict=True):
             step = number(stride)
-            while step is not None and step < NEAR and (parts := self._sum(index)) is not None:
+            while step is not None and step < NEAR and (parts := _sum(self, index)) is not None:
                 index, added = parts
                 further += added * step
             names.append(self[index])
         return buffer.at(names, further)
-
-    def _sum(self, index: SSAValue) -> tuple[SSAValue, int] | None:
-        """Return ``index`` as a known value plus a constant, None if it is no such sum."""
-        op = index.owner
-        if not isinstance(op, arith.AddiOp) or op.lhs not in self.values:
-            return None
-        by = op.rhs.owner
-        if not isinstance(by, arith.ConstantOp) or not isinstance(by.value, IntegerAttr):
-            return None
-        added = by.value.value.data
-        if self.guards is not None and (self.guards.is_wild(index) or abs(added) >= NEAR):
-            return None  # the guard compares the sum itself
-        return op.lhs, added
 
     # narrow floats
 
@@ -382,6 +239,20 @@ class Writer(ABC):
 
 NEAR = 1 << 31
 """The bound of constants and of strides whose products, added to offsets, do not overflow."""
+
+
+def _sum(w: Writer, index: SSAValue) -> tuple[SSAValue, int] | None:
+    """Return ``index`` as a known value plus a constant, None if it is no such sum."""
+    op = index.owner
+    if not isinstance(op, arith.AddiOp) or op.lhs not in w.values:
+        return None
+    by = op.rhs.owner
+    if not isinstance(by, arith.ConstantOp) or not isinstance(by.value, IntegerAttr):
+        return None
+    added = by.value.value.data
+    if w.guards is not None and (w.guards.is_wild(index) or abs(added) >= NEAR):
+        return None  # the guard compares the sum itself
+    return op.lhs, added
 
 
 def unknown(op: Operation) -> NoReturn:
