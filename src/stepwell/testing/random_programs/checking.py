@@ -90,7 +90,8 @@ def compare(p: Program, got: Sequence[Array], wanted: Sequence[Array], what: str
             have = have.astype(np.float32)
         if have.dtype != want.dtype and want.dtype.kind == "u":
             have = np.ascontiguousarray(have).view(want.dtype).reshape(want.shape)
-        off = ~_equal(value, have, want)
+        allowed = max(TOLERANCE.get(each, 0.0) for each in (*p.widened, value.dtype))
+        off = ~_equal(value, have, want, allowed)
         if off.any():
             at = tuple(int(i) for i in np.argwhere(off)[0])
             raise AssertionError(
@@ -98,7 +99,7 @@ def compare(p: Program, got: Sequence[Array], wanted: Sequence[Array], what: str
             )
 
 
-def _equal(value: Value, have: Array, want: Array) -> Array:
+def _equal(value: Value, have: Array, want: Array, allowed: float) -> Array:
     with np.errstate(all="ignore"):
         same = np.asarray(have == want)
         if not value.floats:
@@ -110,4 +111,4 @@ def _equal(value: Value, have: Array, want: Array) -> Array:
         scale = max(float(finite.max()) if finite.size else 1.0, 1.0)
         apart = np.abs(have.astype(np.float64) - want.astype(np.float64))
         strange = ~np.isfinite(have) & ~np.isfinite(want)
-        return same | strange | (apart <= TOLERANCE[value.dtype] * scale)
+        return same | strange | (apart <= allowed * scale)

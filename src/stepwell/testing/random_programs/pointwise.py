@@ -102,6 +102,8 @@ def cast(p: Program, x: Value) -> Value:
     bound = x.bound if x.floats else 2.0 ** _BITS.get(x.dtype, 64)
     if bound is not None and to in FLOATS and bound > EXACT[to]:
         bound = None
+    if x.floats and not x.exact:
+        p.widened.add(x.dtype)
     arrow = f"{x.type} -> {Value('', x.shape, to).type}"
     return p.op(f"nd.cast %{x.name}", x.shape, to, bound, types=arrow)
 

@@ -69,6 +69,8 @@ class Program:
     known: dict[str, tuple[Value, int]] = field(default_factory=dict[str, tuple[Value, int]])
     """Maps each dynamic size to a value and axis that have it."""
     results: list[Value] = field(default_factory=list[Value])
+    widened: set[str] = field(default_factory=set[str])
+    """The dtypes of inexact values that are cast to other floats."""
     depth: int = 1
     count: int = 0
 
