@@ -65,6 +65,8 @@ def _scan(lowering: Lowering, op: ScanOp, operands: Operands) -> Operands:
         count = sizes.of(xs[0], 0) if xs else dynamic[0]
     stacked = _destinations(lowering, op, count, dynamic[1:] if op.steps is not None else dynamic)
     initial = [*carried, *(into for into, _ in stacked)]
+    if count == 0:  # no element of xs is a slice
+        return initial
     block = Block(arg_types=[INDEX, *(v.type for v in initial)])
     zero, one = index(lowering, 0), index(lowering, 1)
     end = sizes.value(count)

@@ -88,3 +88,16 @@ func.func @numbers(%a: tensor<1x3xf32>, %b: tensor<2x1x3xf32>) -> tensor<1x3xf32
   }
   func.return %r : tensor<1x3xf32>
 }
+
+
+// A scan over nothing has no step: its loop would slice an array without elements.
+// CHECK-LABEL: func.func @nothing
+// CHECK-NEXT:    %y = tensor.empty() : tensor<0xf32>
+// CHECK-NEXT:    func.return %a, %y
+func.func @nothing(%a: tensor<f32>, %x: tensor<0xf32>) -> (tensor<f32>, tensor<0xf32>) {
+  %n, %y = nd.scan (%c = %a) over (%e = %x) : (tensor<f32>, tensor<0xf32>) -> (tensor<f32>, tensor<0xf32>) {
+    %r = nd.round %e : tensor<f32>
+    nd.yield %r, %c : tensor<f32>, tensor<f32>
+  }
+  func.return %n, %y : tensor<f32>, tensor<0xf32>
+}
