@@ -24,8 +24,6 @@ METHODS = 25
 MORE_METHODS = {
     "bench/ops.py: Ops": 26,
     "bench/peers/onnx_model.py: OnnxOps": 28,
-    "dialects/parsing.py: LocatedParser": 28,
-    "dialects/sizing.py: Sizing": 28,
     "lowering/bufferize/checking/__init__.py: _Checker": 26,
     "lowering/bufferize/copy_insertion.py: Copies": 30,
     "lowering/bufferize/writer.py: HostWriter": 27,

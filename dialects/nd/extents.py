@@ -41,7 +41,8 @@ from stepwell.dialects.nd.sizes import DimOp, FromIndexOp
 from stepwell.dialects.nd.sorting import OrderOp, OrderStatisticsOp
 from stepwell.dialects.nd.syntax import axes, shape_of
 from stepwell.dialects.readings import extents
-from stepwell.dialects.sizing import Shape, Sizing, named
+from stepwell.dialects.size_conditions import Shape, named
+from stepwell.dialects.sizing import Sizing
 
 ZERO, ONE = Formula(), Formula.of(1)
 LONGEST_UNKNOWN = (1 << 31) - 1

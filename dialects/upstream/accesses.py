@@ -22,7 +22,8 @@ from stepwell.core.dtypes import DTYPES
 from stepwell.core.formulas import Formula, product
 from stepwell.core.host_schedule import Tree
 from stepwell.dialects import kernel
-from stepwell.dialects.sizing import Shape, Sizing, named
+from stepwell.dialects.size_conditions import Shape, named
+from stepwell.dialects.sizing import Sizing
 from stepwell.dialects.types import dtype
 from stepwell.dialects.upstream.ranges import ONE, ZERO, Range, Ranges, of_expression
 from stepwell.dialects.upstream.verifiers.slices import rank_reduced
@@ -70,14 +71,15 @@ class Accesses(Sizing):
             elif isinstance(result.type, TensorType) and each is not None:
                 self._shapes[result] = self._result_shape(result, each)
 
-    def _not_too_large(self, result: SSAValue, shape: Shape) -> None:
+    def not_too_large(self, result: SSAValue, shape: Shape) -> None:
+        """Require it of elements whose bytes are known."""
         assert isinstance(result.type, TensorType)
         try:
             known = dtype(result.type.element_type)
         except KeyError:
             return
         assert known.name in DTYPES
-        super()._not_too_large(result, shape)
+        super().not_too_large(result, shape)
 
     # -- indices
 
