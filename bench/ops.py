@@ -12,8 +12,8 @@ from typing import Any
 Array = Any
 
 
-class Ops:
-    """Operations on a library's arrays; what is missing makes a workload unsupported there."""
+class ArrayOps:
+    """Operations on arrays, from which models are built."""
 
     def matmul(self, x: Array, y: Array) -> Array:
         """Multiply matrices, the axes before the last two running along."""
@@ -59,10 +59,6 @@ class Ops:
         """Return log(sum(exp(x))), safe for any x."""
         raise Unsupported("logsumexp")
 
-    def layer_norm(self, x: Array, scale: Array, shift: Array) -> Array:
-        """Return (x - mean) / sqrt(variance + 1e-5) * scale + shift."""
-        raise Unsupported("layer_norm")
-
     def total(self, x: Array) -> Array:
         """Return the sum of all elements."""
         raise Unsupported("total")
@@ -78,6 +74,18 @@ class Ops:
     def transpose(self, x: Array, axes: Sequence[int]) -> Array:
         """Return x with its axes in another order."""
         raise Unsupported("transpose")
+
+    def identity(self, n: int, like: Array) -> Array:
+        """Return the identity matrix in the dtype of another array."""
+        raise Unsupported("identity")
+
+
+class Ops(ArrayOps):
+    """Operations on a library's arrays; what is missing makes a workload unsupported there."""
+
+    def layer_norm(self, x: Array, scale: Array, shift: Array) -> Array:
+        """Return (x - mean) / sqrt(variance + 1e-5) * scale + shift."""
+        raise Unsupported("layer_norm")
 
     def linear(self, x: Array, w: Array, b: Array) -> Array:
         """Return x @ w + b."""
@@ -109,10 +117,6 @@ class Ops:
     def jacobi(self, u: Array, sweeps: int) -> Array:
         """Replace each inner point by the mean of its four neighbours, ``sweeps`` times."""
         raise Unsupported("jacobi")
-
-    def identity(self, n: int, like: Array) -> Array:
-        """Return the identity matrix in the dtype of another array."""
-        raise Unsupported("identity")
 
     def power(self, x: Array, size: int, n: int) -> Array:
         """Return x to the n-th power by n products."""

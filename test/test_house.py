@@ -22,8 +22,6 @@ LARGEST = 50
 METHODS = 25
 """Methods of a class."""
 MORE_METHODS = {
-    "bench/ops.py: Ops": 26,
-    "bench/peers/onnx_model.py: OnnxOps": 28,
     "lowering/bufferize/checking/__init__.py: _Checker": 26,
     "lowering/bufferize/copy_insertion.py: Copies": 30,
     "lowering/bufferize/writer.py: HostWriter": 27,

@@ -34,8 +34,8 @@ class Value:
         return self.like.shape
 
 
-class OnnxOps(Ops):
-    """Collects nodes."""
+class Nodes:
+    """The nodes and constants of a graph."""
 
     def __init__(self, prefix: str = "value") -> None:
         self.prefix = prefix
@@ -59,6 +59,10 @@ class OnnxOps(Ops):
         names = [v.name for v in inputs]
         self.nodes.append(helper.make_node(kind, names, [result.name], **attributes))
         return result
+
+
+class OnnxOps(Nodes, Ops):
+    """Adds nodes to a graph."""
 
     def matmul(self, x: Array, y: Array) -> Array:
         return self._node("MatMul", x, y)
