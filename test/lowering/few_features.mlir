@@ -24,3 +24,19 @@ func.func @lines(%x: tensor<1x75x75x376xf32>, %w: tensor<215x376x5x5xf32>) -> te
   %y = nd.convolution %x, %w {strides = [2, 2], x_layout = [0, 3, 1, 2], y_layout = [0, 3, 1, 2]} : (tensor<1x75x75x376xf32>, tensor<215x376x5x5xf32>) -> tensor<1x36x36x215xf32>
   func.return %y : tensor<1x36x36x215xf32>
 }
+
+// An image that is padded is copied in any layout: to transpose it meanwhile costs less.
+// CHECK-LABEL: kernel.func @padded_conv(
+// CHECK-SAME:    tensor<1x109x109x166xf32>
+func.func @padded(%x: tensor<1x166x107x107xf32>, %w: tensor<14x166x3x3xf32>) -> tensor<1x14x54x54xf32> {
+  %y = nd.convolution %x, %w {strides = [2, 2], low = [1, 1], high = [1, 1]} : (tensor<1x166x107x107xf32>, tensor<14x166x3x3xf32>) -> tensor<1x14x54x54xf32>
+  func.return %y : tensor<1x14x54x54xf32>
+}
+
+// Features that fill vectors would pick places too, once for each tile of them.
+// CHECK-LABEL: kernel.func @pairs_conv(
+// CHECK-SAME:    tensor<1x57x57x64xf32>
+func.func @pairs(%x: tensor<1x64x57x57xf32>, %w: tensor<28x64x3x3xf32>) -> tensor<1x28x28x28xf32> {
+  %y = nd.convolution %x, %w {strides = [2, 2]} : (tensor<1x64x57x57xf32>, tensor<28x64x3x3xf32>) -> tensor<1x28x28x28xf32>
+  func.return %y : tensor<1x28x28x28xf32>
+}

@@ -13,7 +13,7 @@ from math import prod
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from stepwell.analysis.structured import (
     Index,
@@ -41,6 +41,9 @@ from stepwell.transforms.structured.layouts.windows import (
 
 TURN = 1.0
 """Cycles to transpose one element."""
+COPY = 0.5
+"""Cycles to copy one element without transposing it: so much less an argument costs that is padded,
+as its image is copied between borders in any layout."""
 MAX_FRACTION = 8
 """An operand of at most this fraction (1/8) of the largest is read in the layout it has."""
 
@@ -258,7 +261,8 @@ class Plan:
         if not is_free(value) and (value, layout) not in self.turned:
             self.turned.add((value, layout))
             if is_turned(value, have, layout):
-                self.loss += volume(value) * TURN
+                copied = isinstance(op, tensor.InsertSliceOp) and isinstance(value, BlockArgument)
+                self.loss += volume(value) * (TURN - COPY if copied else TURN)
 
     def _keep_operands(self, op: Operation) -> None:
         """Let ``op`` and its nested ops read their operands in the original layouts."""

@@ -41,7 +41,9 @@ ALONG = 1 / 8
 """Cycles saved per product by vectors along a reduction that has few results."""
 PICKED = 0.3
 """Cycles saved per element of a window that would otherwise be extracted from vectors, with a
-stride of two or more places."""
+stride of two or more places, ..."""
+PICKED_FOR = 14
+"""... for at most so many features at once: the rows of the tallest register tile."""
 STEPPED = 1.0
 """Cycles saved per product of a grouped convolution whose rows are read with a stride."""
 PAIRS = 4
@@ -250,11 +252,12 @@ def _gain(op: linalg.GenericOp, image: Index, features: list[int], dense: bool) 
     group = _group(image, features[-1])
     if group and group >= PAIRS and _steps(op, image):
         return work * STEPPED
+    picked = dense and len(features) == 1 and sizes[features[-1]] >= LANES // 2
+    picks = work / min(sizes[features[-1]], PICKED_FOR) if picked and _steps(op, image) else 0.0
     if (group or sizes[features[-1]]) < LANES:
-        picked = dense and len(features) == 1 and sizes[features[-1]] >= LANES // 2
-        return work / sizes[features[-1]] * PICKED if picked and _steps(op, image) else 0.0
+        return picks * PICKED
     if dense or group:
-        return work * DENSE
+        return work * DENSE + picks * PICKED
     form = linear(image[-1])
     steps = [(d, f) for d, f in form[0].items() if is_parallel(op)[d]] if form else []
     long = len(steps) == 1 and sizes[steps[0][0]] >= LANES
