@@ -165,7 +165,7 @@ def rows_of(sizes: Sizes, parts: Sequence[SSAValue]) -> Iterator[tuple[Slice, St
     """
     shape = sizes.shape(parts[0])
     zero, one, elements = Size.of(0), Size.of(1), product(shape)
-    seen = (Reshape((tuple(range(len(shape))),), (elements,), shape),) if len(shape) > 1 else ()
+    seen = (Reshape((tuple(range(len(shape))),), shape, True),) if len(shape) > 1 else ()
     for row in range(len(parts)):
         yield Slice((Size.of(row), zero), (one, elements), (one, one), (1,)), seen
 
@@ -182,7 +182,7 @@ def step_of(sizes: Sizes, op: Operation) -> Step:
     source, target = op.operands[0], op.results[0]
     if isinstance(op, tensor.CastOp):
         return Cast(tensor_type(source).get_shape(), tensor_type(target).get_shape())
-    return Reshape(groups_of(op), sizes.shape(source), sizes.shape(target))
+    return Reshape.between(groups_of(op), sizes.shape(source), sizes.shape(target))
 
 
 _VIEWS = (

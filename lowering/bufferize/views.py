@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from stepwell.analysis.sizes import Shape, Size, Sizes
+from stepwell.analysis.sizes import Shape, Size, Sizes, product
 
 Buffer: TypeAlias = "MemRefType[Attribute]"
 
@@ -90,21 +90,30 @@ class Slice:
 class Reshape:
     """The same elements, in order, in another shape: each group of axes collapses to one axis.
 
-    It collapses the groups of the source, or expands axes to the groups of the target.
+    It collapses the groups of ``large``, or expands axes to them. The other shape is their
+    products, so reshapes of one array are equal whatever formulas its number of elements has.
     """
 
     groups: tuple[tuple[int, ...], ...]
-    source: Shape
-    target: Shape
+    large: Shape
+    expands: bool
 
-    @property
-    def expands(self) -> bool:
-        """Whether it expands axes, and does not collapse them."""
-        return len(self.target) > len(self.source)
+    @staticmethod
+    def between(groups: tuple[tuple[int, ...], ...], source: Shape, target: Shape) -> Reshape:
+        """Return the reshape of one shape to another."""
+        expands = len(target) > len(source)
+        return Reshape(groups, target if expands else source, expands)
+
+    @cached_property
+    def target(self) -> Shape:
+        """The shape of the view."""
+        if self.expands:
+            return self.large
+        return tuple(product([self.large[axis] for axis in group]) for group in self.groups)
 
     def inverse(self) -> Reshape:
         """Return the inverse reshape."""
-        return Reshape(self.groups, self.target, self.source)
+        return Reshape(self.groups, self.large, not self.expands)
 
     def result(self, source: Buffer) -> Buffer | None:
         """Return the type of the view, None if the layout of the source permits none."""
@@ -114,12 +123,12 @@ class Reshape:
         old = source.get_strides()
         assert old is not None
         strides: list[int | None] = []
-        if not self.source:  # one element belongs to no group
+        if not self.groups:  # one element belongs to no group
             strides = [1] * len(shape)
         for number, group in enumerate(self.groups):
             if self.expands:
                 strides += _expanded([shape[a] for a in group], old[number])
-            elif (one := _collapsed([(_static(self.source[a]), old[a]) for a in group])) is False:
+            elif (one := _collapsed([(_static(self.large[a]), old[a]) for a in group])) is False:
                 return None
             else:
                 strides.append(one)

@@ -57,11 +57,8 @@ class Memory:
                 box = Slice(offsets, self.proof.sizes.mixed(static, op.sizes), strides, kept)
                 step = box_view(box, self.proof.sizes.shape(op.source))
             case memref.ExpandShapeOp() | memref.CollapseShapeOp():
-                shapes = (
-                    self.proof.sizes.shape(op.operands[0]),
-                    self.proof.sizes.shape(op.results[0]),
-                )
-                step = (Reshape(groups_of(op), *shapes),)
+                shapes = [self.proof.sizes.shape(v) for v in (op.operands[0], op.results[0])]
+                step = (Reshape.between(groups_of(op), *shapes),)
             case _:
                 return False
         buffer, path = self._regions[op.operands[0]]

@@ -23,3 +23,21 @@ func.func @main(%x: tensor<?x3xf32>, %like: tensor<?xf32>) -> tensor<?x1xf32> {
   %r = tensor.expand_shape %flat [[0, 1]] output_shape [%m, 1] : tensor<?xf32> into tensor<?x1xf32>
   func.return %r : tensor<?x1xf32>
 }
+
+// The same, of what is inserted into another array.
+// CHECK-LABEL: func.func @part(
+// CHECK: kernel.launch @copy
+// CHECK-NEXT: memref.subview
+// CHECK-NEXT: memref.copy
+// CHECK-NEXT: func.return
+func.func @part(%x: tensor<?x3xf32>, %row: tensor<3xf32>, %like: tensor<?xf32>) -> tensor<?x1xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x3xf32>
+  %m = tensor.dim %like, %c0 : tensor<?xf32>
+  %e = tensor.empty(%n) : tensor<?x3xf32>
+  %y = kernel.launch @copy ins(%x : tensor<?x3xf32>) outs(%e : tensor<?x3xf32>) -> tensor<?x3xf32>
+  %z = tensor.insert_slice %row into %y[0, 0] [1, 3] [1, 1] : tensor<3xf32> into tensor<?x3xf32>
+  %flat = tensor.collapse_shape %z [[0, 1]] : tensor<?x3xf32> into tensor<?xf32>
+  %r = tensor.expand_shape %flat [[0, 1]] output_shape [%m, 1] : tensor<?xf32> into tensor<?x1xf32>
+  func.return %r : tensor<?x1xf32>
+}
