@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from stepwell.analysis.sizes import groups_of, kept_axes
 from stepwell.lowering.bufferize.checking.tensors import box_view
 from stepwell.lowering.bufferize.checking.versions import Proof, Region
-from stepwell.lowering.bufferize.views import Reshape, Slice, join
+from stepwell.lowering.bufferize.views import Reshape, Slice, Steps, join
 
 
 @dataclass
@@ -75,27 +75,29 @@ class Memory:
         """Return the name of a buffer: for an output that replaces an argument, that argument."""
         return self.shared.get(buffer, buffer)
 
-    def same(self, a: Region, b: Region) -> bool:
-        """Whether two regions are one; an argument and its output count as one, or are disjoint."""
-        return self.name(a[0]) == self.name(b[0]) and a[1] == b[1]
-
     def overlap(self, a: Region, b: Region) -> bool:
         """Whether two regions may have elements in common."""
-        if self.name(a[0]) == self.name(b[0]):
-            return not self.proof.apart(a[1], b[1])
-        loop = self._beside.get(a[0])
-        if loop is not None and self._beside.get(b[0]) is loop:
-            return False
-        inner, outer = (a, b) if self._order.get(a[0], 0) > self._order.get(b[0], 0) else (b, a)
-        return any(self.overlap(each, outer) for each in self._any_of.get(inner[0], ()))
+        return any(not self.proof.apart(*case) for case in self._cases(a, b))
 
     def same_or_apart(self, a: Region, b: Region) -> bool:
         """Whether two regions are equal or disjoint in every case."""
-        if self.same(a, b) or not self.overlap(a, b):
-            return True
-        inner, outer = (a, b) if self._order.get(a[0], 0) > self._order.get(b[0], 0) else (b, a)
-        choices = self._any_of.get(inner[0], ()) if not inner[1] else ()
-        return bool(choices) and all(self.same_or_apart(each, outer) for each in choices)
+        return all(one == two or self.proof.apart(one, two) for one, two in self._cases(a, b))
+
+    def _cases(self, a: Region, b: Region) -> Iterator[tuple[Steps, Steps]]:
+        """Yield two regions as views of one buffer, for each buffer that both may be in.
+
+        An argument and the output that replaces it count as one.
+        """
+        if self.name(a[0]) == self.name(b[0]):
+            yield a[1], b[1]
+            return
+        loop = self._beside.get(a[0])
+        if loop is not None and self._beside.get(b[0]) is loop:
+            return
+        early, late = sorted((a, b), key=lambda region: self._order.get(region[0], 0))
+        for buffer, path in self._any_of.get(late[0], ()):
+            for one, two in self._cases((buffer, join(path, late[1])), early):
+                yield (one, two) if late is a else (two, one)
 
     def within(self, region: Region, others: Sequence[Region]) -> bool:
         """Whether a region is in a buffer of ``others``, for each buffer that it may alias."""

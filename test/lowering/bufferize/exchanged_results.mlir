@@ -23,3 +23,21 @@ func.func @main(%a: tensor<8xf32>, %b: tensor<8xf32>, %n: tensor<2xindex>) -> (t
   }
   func.return %a, %u : tensor<8xf32>, tensor<8xf32>
 }
+
+// A row goes to another row of what may be the same buffer.
+// CHECK-LABEL: func.func @rows
+// CHECK:         %[[P:.*]], %{{.*}} = scf.for
+// CHECK:         %[[A:.*]] = memref.subview %a_1[0, 0] [1, 8] [1, 1]
+// CHECK-NEXT:    %[[B:.*]] = memref.subview %[[P]][1, 0] [1, 8] [1, 1]
+// CHECK-NEXT:    memref.copy %[[A]], %[[B]] :
+func.func @rows(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>, %n: tensor<index>) -> (tensor<4x8xf32> {nd.into = 0 : i64}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %k = tensor.extract %n[] : tensor<index>
+  %p, %q = scf.for %i = %c0 to %k step %c1 iter_args(%s = %a, %t = %b) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+    scf.yield %t, %s : tensor<4x8xf32>, tensor<4x8xf32>
+  }
+  %row = tensor.extract_slice %a[0, 0] [1, 8] [1, 1] : tensor<4x8xf32> to tensor<1x8xf32>
+  %r = tensor.insert_slice %row into %p[1, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<4x8xf32>
+  func.return %q : tensor<4x8xf32>
+}
