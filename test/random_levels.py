@@ -110,8 +110,9 @@ MACHINES = [
     SchedulePass("threads=2,l2=512,l1=1024,l3=512,versions=0"),
 ]
 SIZES = [1, 2, 3, 4, 5, 6, 8, 12, 16, 19, 24, 32, 64]
+PACKED = ["", "first", "double_buffered", "dot", "biased_dot"]
 ACTIONS = [
-    *(Action("pack", n, how) for n in (0, 1) for how in ("", "first", "dot", "biased_dot")),
+    *(Action("pack", n, how) for n in (0, 1) for how in PACKED),
     *(
         Action("prefetch"),
         Action("prefetch", 3),
@@ -237,7 +238,7 @@ def _split(old: KernelLevels, deep: int, choose: Choose[Any]) -> Level:
     """Return a level of the last loop of a sum, with actions at random."""
     loops = next((each for each in old.loops if not all(each)), [False])
     depth = max(k for k, parallel in enumerate(loops) if not parallel)
-    actions = [Action("pack", choose([0, 1]), choose(["", "first", "dot", "biased_dot"]))]
+    actions = [Action("pack", choose([0, 1]), choose(PACKED))]
     actions += [Action("pack", choose([0, 1])), Action("sum", detail="f32"), Action("prefetch")]
     return Level("for", depth, deep, actions=tuple(a for a in actions if choose([True, False])))
 

@@ -54,7 +54,7 @@ ACTIONS: Final[dict[str, tuple[bool | None, tuple[str, ...]]]] = {
     "grain": (True, ()),
     "pipeline": (True, ()),
     "prefetch": (None, ()),
-    "pack": (True, ("first", "dot", "biased_dot")),
+    "pack": (True, ("first", "double_buffered", "dot", "biased_dot")),
     "sum": (False, ("f32",)),
     "stage": (True, ()),
     "nontemporal": (True, ()),

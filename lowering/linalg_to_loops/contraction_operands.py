@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
+from stepwell.analysis.levels.queries import DOUBLE_BUFFERED
 from stepwell.analysis.products import dot_elements
 from stepwell.analysis.structured import in_panels
 from stepwell.dialects.kernel.dot_tiles import SIDE
@@ -109,6 +110,7 @@ class Operands:
         at = self._position(operand, found[0])
         around = self.of.levels.outer if at < 0 else at + 1
         size = self.of.sizes(around, self.extents)[loop]
+        size = self.of.tile[1] if self._detail(operand) == DOUBLE_BUFFERED else size
         op, width = self.of.sum, self.of.width
         if self.dots:
             rows = loop == self.of.row
@@ -168,7 +170,11 @@ class Operands:
             found = levels.action("pack", packing.operand)
             assert found is not None
             deep = levels.step(depth, found[0] + 1) or extent or 1
-            packing.allocate(deep if extent is None else min(extent or 1, deep))
+            if each is self.columns and self.double_buffered:  # panel after panel, twice
+                wide = self.of.sizes(found[0], self.extents)[-1]
+                packing.allocate(2 * deep * (wide // packing.columns))
+            else:
+                packing.allocate(deep if extent is None else min(extent or 1, deep))
             column, part, *begins = begins
             dims[packing.column] = AffineDimExpr(packing.column) - column
             dims[depth] = AffineDimExpr(depth) + (since - part)
@@ -192,7 +198,7 @@ class Operands:
     def pack(self, n: int, at: Ranges) -> None:
         """Pack the operands whose part the ``n``-th level fixes."""
         for each in self.all_packed:
-            if each.position != n:
+            if each.position != n or (each is self.columns and self.double_buffered):
                 continue
             packing, loop, depth = each.packing, each.packing.column, self.of.levels.depth
             each.begin = at[loop].start, at[depth].start
@@ -202,6 +208,11 @@ class Operands:
             write(batch, *each.begin, count)
             if self.offsets is not None and each is self.columns:
                 self._write_offsets(self.offsets)
+
+    @property
+    def double_buffered(self) -> bool:
+        """Whether the tiles of a part pack the operand of the columns of the next part."""
+        return self._detail(self.column_operand) == DOUBLE_BUFFERED
 
     def packs_first(self, packed: Packed | None) -> bool:
         """Whether the first tile of a block packs this operand while it computes."""

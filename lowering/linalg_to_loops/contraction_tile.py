@@ -24,6 +24,7 @@ from stepwell.lowering.linalg_to_loops.contraction_levels import (
 )
 from stepwell.lowering.linalg_to_loops.contraction_operands import Operands
 from stepwell.lowering.linalg_to_loops.dots import without_bias, words
+from stepwell.lowering.linalg_to_loops.double_buffering import DoubleBuffering
 from stepwell.lowering.linalg_to_loops.epilogue import is_long
 from stepwell.lowering.linalg_to_loops.f32_accumulation import joined
 from stepwell.lowering.linalg_to_loops.frame import Frame
@@ -67,6 +68,10 @@ class Tiles:
         packed = self.operands.columns if asks else None
         deep = levels.levels[levels.splits[-1]].step
         self.prefetching = PackPrefetch(packed.packing, deep) if packed is not None else None
+        columns_operand = self.operands.columns if self.operands.double_buffered else None
+        self.buffers = (
+            DoubleBuffering(frame.writer, of, columns_operand) if columns_operand else None
+        )
         self.prefetches_in_place = asks and self.operands.in_place
         frame.loads = self._loads
 
@@ -87,6 +92,8 @@ class Tiles:
         self.operands.allocate()
         self.frame.extents[self.operands.micro] = self.frame.extents[self.of.sum]
         self.operands.pack(-1, at)
+        if self.buffers is not None:
+            self.buffers.begin_block(at)
         known = self._is_whole(self.of.row) and self._is_whole(self.of.column)
         if self.cut is not None:
             self.sums.allocate(self.of.sizes(self.cut, self.frame.ends))
@@ -100,6 +107,8 @@ class Tiles:
         self.frame.ranges[self.operands.micro, self.of.levels.depth] = Index(), steps
         self.steps, self.count, self.around = steps, count, at
         self.operands.since = start
+        if self.buffers is not None:
+            self.buffers.begin_part(start)
         if self.prefetches_in_place:
             self.following = self._following(at, start)
 
@@ -119,6 +128,8 @@ class Tiles:
             self._unit_tile(at)
             return
         sums = (None,) * len(self.of.sum.reduced)
+        if self.buffers is not None:
+            self.buffers.begin_tile(at)
         begins = self.operands.begins(at[self.of.column].start)
         points = self._grid(at, self._rows_of(at[self.of.row]), (*sums, *begins))
         if self.cut is None:
@@ -215,10 +226,23 @@ class Tiles:
             at = self.of.column, begin
             state = without_bias(self.writer, operands.offsets, points, at, state)
         if not operands.in_f32:
-            return Sum(self.frame, operands.micro).run(points, state)
+            return self._sum(points, state)
         zero = self.writer.splat(FloatAttr(0.0, f32), points[0].width)
-        parts = Sum(self.frame, operands.micro).run(points, [zero] * len(state))
-        return joined(self.writer, state, parts)
+        return joined(self.writer, state, self._sum(points, [zero] * len(state)))
+
+    def _sum(self, points: list[Point], state: list[SSAValue]) -> list[SSAValue]:
+        """Run the innermost loop from ``state``."""
+        operands, key = self.operands, (self.operands.micro, self.of.levels.depth)
+        if self.buffers is None:
+            return Sum(self.frame, operands.micro).run(points, state)
+
+        def run(some: tuple[Index, Index], sums: list[SSAValue]) -> list[SSAValue]:
+            self.frame.ranges[key] = some
+            return Sum(self.frame, operands.micro).run(points, sums)
+
+        done = self.buffers.run(self.steps, state, run)
+        self.frame.ranges[key] = Index(), self.steps
+        return done
 
     # epilogues
 

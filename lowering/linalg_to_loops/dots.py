@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import prod
 
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, VectorType, i32
@@ -100,10 +99,6 @@ class DotPacking(Packing):
 
     def _run(self) -> Run | None:
         """Return None: words are formed within the last loop of the sum."""
-
-    def size(self, depth: int) -> int:
-        """Return the number of words per column that are packed at once."""
-        return prod(self._shape(depth))
 
     def _shape(self, depth: int) -> list[int]:
         """Return the number of words for each loop of the sum."""

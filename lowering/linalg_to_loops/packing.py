@@ -9,7 +9,7 @@ last. Filters that store the window after the features are read in runs over all
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from functools import partial
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
@@ -59,6 +59,8 @@ class Packing:
         self.zero = self._zero()
         self.even = True
         """Whether a panel begins where the previous one ends."""
+        self.base = Index()
+        """The first row of the scratch that a part is packed into."""
         self.outer: list[Index] = []
         """Indices of the loops of the sum before the last."""
         self.run = self._run()
@@ -97,10 +99,6 @@ class Packing:
                 copy.location = op.location
                 new.add_op(copy)
         return new
-
-    def size(self, depth: int) -> int:
-        """Return the number of elements of each column that are packed at once."""
-        return prod(self._outer_sizes()) * depth
 
     def _outer_sizes(self) -> list[int]:
         """Return the extents of the loops of the sum before the last."""
@@ -199,7 +197,8 @@ class Packing:
     def _whole(self) -> None:
         along = lanes_at(self.source, self.column, self.width)
         if self.width in (along, 1):
-            self._rows()
+            row = partial(self._row, inside=self.columns)
+            self.frame.writer.each((Index(), self.count), 1, row, "k")
         elif lanes_at(self.source, self.depth, self.width) == self.width:
             self._transposed(Index.of(self.columns))
         else:
@@ -223,7 +222,7 @@ class Packing:
         if self.run is not None:
             outer = [self.frame.writer.divide(k, self.run.size, arith.RemUIOp)]
             k = self.frame.writer.divide(k, self.run.size, arith.DivUIOp)
-        self.frame.writer.store(value, self.scratch, [*outer, k, column])
+        self.frame.writer.store(value, self.scratch, [*outer, self.base + k, column])
 
     def _element(self, point: Point) -> SSAValue:
         """Read one element, or a vector, and widen it."""
@@ -239,19 +238,16 @@ class Packing:
             value = self.frame.writer.result(new, value.name_hint)
         return value
 
-    def _rows(self) -> None:
-        """Copy row by row: the columns are contiguous."""
-        writer = self.frame.writer
-
-        def row(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            starts = [Index.of(c) for c in range(0, self.columns, self.width)]
-            lanes = self.width if self.width > 1 else 0
-            values = [self._element(self._point(c, k, self.column, lanes)) for c in starts]
-            for c, value in zip(starts, values, strict=True):
-                self._store(value, k, c)
-            return ()
-
-        writer.loop((Index(), self.count), 1, (), row, "k")
+    def copy_row(self, k: Index) -> None:
+        """Copy a row of the panel that has begun: its columns are contiguous, their end known."""
+        extent = self.frame.ends[self.column]
+        assert extent.number is not None
+        if not (left := extent.number % self.columns):
+            self._row(k, self.columns)
+            return
+        inside = self.frame.writer.compare("sle", self.j + self.columns, extent)
+        whole, ragged = (partial(self._row, k, many) for many in (self.columns, left))
+        self.frame.writer.branch(inside, whole, ragged)
 
     def _transposed(self, end: Index) -> None:
         """Transpose columns that are contiguous along the sum through registers."""
@@ -291,21 +287,23 @@ class Packing:
             for c in range(whole, self.columns, width):
                 self._transpose(Index.of(c), max(inside - c, 0))
             return
-        empty = writer.splat(self.zero, width)
+        writer.each((Index(), self.count), 1, lambda k: self._row(k, inside), "k")
 
-        def row(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            for c in range(0, self.columns, width):
-                value = empty
-                if c < inside:  # the last vector ends with the columns; its last lanes come first
-                    begin = min(c, inside - width)
-                    value = self._element(self._point(Index.of(begin), k, self.column, width))
-                    if c != begin:
-                        lanes = [min(n + c - begin, width) for n in range(width)]
-                        value = writer.shuffle(value, empty, lanes, value.name_hint)
-                self._store(value, k, Index.of(c))
-            return ()
-
-        writer.loop((Index(), self.count), 1, (), row, "k")
+    def _row(self, k: Index, inside: int) -> None:
+        """Copy a row of ``inside`` columns in vectors; pad the rest with zeros."""
+        writer, width = self.frame.writer, self.width
+        lanes, values = width if width > 1 else 0, list[SSAValue]()
+        empty = writer.splat(self.zero, lanes) if inside < self.columns else None
+        for c in range(0, inside, width):
+            begin = min(c, inside - width)
+            value = self._element(self._point(Index.of(begin), k, self.column, lanes))
+            if c != begin and empty:  # it ends with the columns; its last lanes come first
+                moved = [min(n + c - begin, width) for n in range(width)]
+                value = writer.shuffle(value, empty, moved, value.name_hint)
+            values.append(value)
+        values += [empty] * (-(-self.columns // width) - len(values)) if empty else []
+        for n, value in enumerate(values):
+            self._store(value, k, Index.of(n * width))
 
     def _edge(self, inside: Index) -> None:
         """Copy ``inside`` columns one by one; pad the rest with zeros."""

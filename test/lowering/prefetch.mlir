@@ -96,3 +96,34 @@ kernel.func @in_place(%x: memref<4x160xf32>, %w: memref<160x64xf32>, %y: memref<
   }
   kernel.return
 }
+
+// Each tile copies three parts of rows of the next part of a block, two steps of the sum apart.
+// CHECK-LABEL: kernel.func @next_part
+// CHECK:         %packed = memref.alloca() {{.*}} : memref<32x32xf32>
+// CHECK:         vector.store {{.*}}, %packed
+// CHECK:         %sums = memref.alloca()
+// CHECK:           vector.load %sums
+// CHECK:           scf.for
+// CHECK:             kernel.prefetch %w
+// CHECK:             vector.load %w
+// CHECK:             vector.store {{.*}}, %packed
+// CHECK:             scf.for
+// CHECK:               vector.load %packed
+// CHECK:             kernel.unroll
+// CHECK:           scf.for
+// CHECK:             vector.load %packed
+// CHECK-NOT:         vector.store {{.*}}, %packed
+// CHECK:         kernel.return
+kernel.func @next_part(%x: memref<12x16xf32>, %w: memref<16x64xf32>, %y: memref<12x64xf32>)
+    attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d2 by 8 {pack 1 as double_buffered}, for d1 by 32, for d0 by 4, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<12x64xf32>)
+  linalg.generic {indexing_maps = [#rows, #columns, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<12x16xf32>, memref<16x64xf32>) outs(%y : memref<12x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+  kernel.return
+}

@@ -109,6 +109,20 @@ ORDERS = [
 """Orders of a product's levels: the sum outermost, both operands packed, three levels of columns."""
 
 
+DOUBLE_BUFFERED = [
+    "parallel d0 by 12, parallel d1 by 16, for d2 by 4 {pack 1 as double_buffered}, for d1 by 8, for d0 by 2",
+    "parallel d1 by 24, for d2 by 6 {pack 1 as double_buffered}, for d0 by 2, for d1 by 8",
+    "parallel d0 by 20, parallel d1 by 8, for d2 by 3 {pack 1 as double_buffered, pack 0}, for d0 by 2",
+]  # fmt: skip
+"""Blocks of all rows: of several panels, of ragged ones and of one; rows outside of the columns."""
+
+
+@pytest.mark.parametrize("levels", DOUBLE_BUFFERED)
+@pytest.mark.parametrize("name", ["product", "even"])
+def test_tiles_pack_the_next_part(name: str, levels: str) -> None:
+    test_contractions_have_levels_in_any_order(name, levels)
+
+
 @pytest.mark.parametrize("levels", ORDERS)
 @pytest.mark.parametrize("name", ["product", "even"])
 def test_contractions_have_levels_in_any_order(name: str, levels: str) -> None:
@@ -127,6 +141,11 @@ def test_contractions_have_levels_in_any_order(name: str, levels: str) -> None:
         ("unknown", "for d2 by 4, for d0 by 4, for d1 by 8, for d0 by 2", "partial sums need rows"),
         ("even", "parallel d1 by 8, parallel d0 by 4, for d2 by 4, for d0 by 2", "loops in order"),
         ("even", "for d0 by 4, for d1 by 8, for d2 by 4 {pack 0 as first}, for d0 by 2", "as first"),
+        ("even", "for d0 by 4, for d1 by 8, for d2 by 4 {pack 1 as double_buffered}, for d0 by 2", "all rows"),
+        ("even", "for d0 by 12, for d1 by 8, for d2 by 4 {pack 0 as double_buffered}, for d0 by 2", "rows are vectors"),
+        ("even", "for d0 by 12, for d1 by 8, for d2 by 4 {pack 1 as double_buffered, prefetch}, for d0 by 2", "by itself"),
+        ("even", "for d0 by 12, for d1 by 8, for d2 by 64 {pack 1 as double_buffered}, for d0 by 2", "several parts"),
+        ("even", "for d0 by 12, for d1 by 8 {pack 1 as double_buffered}, for d2 by 4, for d0 by 2", "only level"),
         ("even", "for d0 by 4, for d1 by 8 {prefetch}, for d2 by 4, for d0 by 2", "is not for"),
         ("even", "for d1 by 8, for d2 by 4", "end in steps of"),
         ("even", "for d2 by 4, for d0 by 4, for d1 by 12, for d1 by 8, for d0 by 2", "of whole tiles"),

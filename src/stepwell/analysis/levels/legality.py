@@ -9,11 +9,12 @@ from typing import NoReturn
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AnyFloat, IntegerType, i32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.levels.in_steps import InSteps
 from stepwell.analysis.levels.kernel_ops import is_free, writes_along
-from stepwell.analysis.levels.queries import DOTS, KernelLevels
+from stepwell.analysis.levels.queries import DOTS, DOUBLE_BUFFERED, KernelLevels
 from stepwell.analysis.products import byte_products, dot_elements, exact_count
 from stepwell.analysis.structured import CASTS, dims_of, element, extents, in_panels, indices
 from stepwell.dialects.kernel.levels import PARALLEL, PEEL
@@ -218,8 +219,32 @@ class _Steps:
         unit = {self.column: self.tile[self.column]}.get(loop, 1 if self.dots else width)
         if (inside := self._inside(loop, n)) is None:
             refuse(f"'pack {operand}' needs a level around it that splits d{loop}")
+        if self.levels.packs[operand] == DOUBLE_BUFFERED:
+            self._check_double_buffered(operand, n)
+            inside *= 2
         columns = -(-inside // unit) * unit
         self._check_scratch(prod(before) * self._packed_bytes(operand, deep) * columns)
+
+    def _check_double_buffered(self, operand: int, n: int) -> None:
+        """Check that the tiles of a part can pack the next part."""
+        rows, deep = self.sizes[self.row], self._inside(self.levels.depth, n)
+        width = self.all.lanes[0].width
+        place = indices(self.op)[operand]
+        along = place[-1] == AffineDimExpr(self.column) and width > 1
+        if operand != self.by_columns or self.dots or not along:
+            refuse("'as double_buffered' is for an operand of the columns whose rows are vectors")
+        if self.column in self.dims[self.by_rows] or len(self.sizes) > self.column + 2:
+            refuse("'as double_buffered' is for a sum over one loop, of rows by columns")
+        if self.levels.action("prefetch"):
+            refuse("'as double_buffered' prefetches by itself")
+        if len(self.levels.splits) > 1 or n != self.levels.splits[0]:
+            refuse("'as double_buffered' is for the only level that splits the sum")
+        loops = {level.loop for level in self.levels.levels[n + 1 : self.levels.walked]}
+        whole = rows >= 0 and self._inside(self.row, n) == rows and loops <= {self.row, self.column}
+        if not whole or self.sizes[self.column] < width:
+            refuse("'as double_buffered' needs a block of all rows, and a known number of columns")
+        if deep is None or not 0 < deep < self.sizes[self.levels.depth]:
+            refuse("'as double_buffered' needs a sum of several parts, of known length")
 
     def _inside(self, k: int, n: int) -> int | None:
         """Return the iterations of a loop inside of the ``n``-th level; None if not known."""

@@ -27,7 +27,7 @@ from stepwell.dialects.kernel.levels import (
 from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.kernel.versions import VERSIONS, versions_in
 
-DOTS = ("dot", "biased_dot")
+DOTS, DOUBLE_BUFFERED = ("dot", "biased_dot"), "double_buffered"
 """How operands are packed as words for dot-product instructions."""
 
 

@@ -1,0 +1,130 @@
+"""Double buffering: the tiles of one part of a sum pack the operand of the next part.
+
+A pass that packs waits for memory while nothing is computed. Here each tile copies a few rows of
+the next part into a second buffer, spread over its innermost loop: the loads wait while
+multiply-adds go on. A row is as wide as a panel. Rows of all panels of a block are copied in the
+order in which they lie in memory, so that hardware prefetches what they continue; with each, the
+next row of the same panel is prefetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import SSAValue
+
+from stepwell.lowering.linalg_to_loops.contraction_levels import ContractionLevels, Ranges
+from stepwell.lowering.linalg_to_loops.contraction_operands import Packed
+from stepwell.lowering.linalg_to_loops.packing import bytes_of
+from stepwell.lowering.linalg_to_loops.prefetch import LINE_BYTES, prefetch_lines, select
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
+
+Run = Callable[[tuple[Index, Index], list[SSAValue]], list[SSAValue]]
+"""Writes a range of the innermost loop of a tile; returns the sums after it."""
+
+
+class DoubleBuffering:
+    """Writes the packing of the operand of the columns by the tiles of the part before."""
+
+    def __init__(self, writer: Writer, of: ContractionLevels, packed: Packed) -> None:
+        self.writer, self.of, self.packed = writer, of, packed
+        self.packing = packed.packing
+        split = of.levels.splits[-1]
+        self.deep = of.levels.levels[split].step
+        ends = packed.packing.frame.ends
+        rows = ends[of.row].number
+        assert rows is not None
+        self.panels = of.sizes(split, ends)[-1] // of.tile[1]
+        """Panels of a whole block, which has all rows."""
+        self.tiles = -(-rows // of.tile[0])
+        """Tiles of each panel."""
+        self.each = -(-self.deep // self.tiles)
+        """Rows that each tile copies, at most."""
+        self.line = max(LINE_BYTES // bytes_of(element_of(self.packing.source.buffer)), 1)
+        """Elements of a cache line."""
+        self.extent = packed.packing.frame.extents[of.sum][of.levels.depth]
+
+    def begin_block(self, at: Ranges) -> None:
+        """Pack the first part of a block."""
+        self.columns, self.row = at[self.of.column], at[self.of.row]
+        wide = self.columns.end - self.columns.start
+        self.here = self.writer.divide(wide + (self.of.tile[1] - 1), self.of.tile[1], arith.DivUIOp)
+        self.batch = [at[k].start for k in range(self.of.row)]
+        self._begin(Index())
+
+        def row(k: Index) -> None:
+            self.writer.each(
+                (Index(), self.here), 1, lambda panel: self._copy(k, panel) and None, "j"
+            )
+
+        self.writer.each((Index(), self.count), 1, row, "k")
+
+    def begin_part(self, start: Index) -> None:
+        """Begin a part: set the part that its tiles copy, if there is one."""
+        self.since = start
+        self._begin(start + self.deep)
+
+    def _begin(self, start: Index) -> None:
+        """Set the part that is copied: its beginning, its buffer, and its number of rows."""
+        self.start, self.buffer = start, self._buffer(start)
+        left = self.writer.minimum(self.extent - start, Index.of(self.deep))
+        self.count = self.writer.maximum(left, Index())
+        self.number = self.writer.product(self.count, self.here)
+        """Rows of all panels."""
+
+    def _buffer(self, start: Index) -> Index:
+        """Return the first row of the buffer of the part that begins at ``start``."""
+        turn = self.writer.divide(start, self.deep, arith.DivUIOp)
+        return self.writer.divide(turn, 2, arith.RemUIOp) * (self.panels * self.deep)
+
+    def begin_tile(self, at: Ranges) -> None:
+        """Set where the tile at ``at`` reads its panel."""
+        first = at[self.of.column].start
+        panel = self.writer.divide(first - self.columns.start, self.of.tile[1], arith.DivUIOp)
+        row = self._buffer(self.since) + panel * self.deep
+        self.packed.begin = first, self.since - row
+        before = at[self.of.row].start - self.row.start
+        turn = self.writer.divide(before, self.of.tile[0], arith.DivUIOp)
+        self.turn = (panel * self.tiles + turn) * self.each
+
+    def run(self, steps: Index, state: list[SSAValue], run: Run) -> list[SSAValue]:
+        """Run the innermost loop of a tile, ``steps`` iterations, and copy its rows meanwhile."""
+        writer, apart = self.writer, self.deep // self.each
+        left = writer.minimum(self.number - self.turn, Index.of(self.each))
+        some = writer.maximum(left, Index())
+
+        def copied(n: Index, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            *sums, k, panel = values
+            following = self._copy(Index.of(k), Index.of(panel))
+            found = run((n * apart, n * apart + apart), sums)
+            if isinstance(loop := found[0].owner, scf.ForOp):
+                loop.attributes["kernel.unroll"] = UnitAttr()
+            return [*found, *map(writer.value, following)]
+
+        by = writer.number_or_value(self.here)
+        first = [writer.divide(self.turn, by, op) for op in (arith.DivUIOp, arith.RemUIOp)]
+        carried = [*state, *map(writer.value, first)]
+        names = [value.name_hint for value in carried]
+        done = writer.loop((Index(), some), 1, carried, copied, "l", names)
+        return run((some * apart, steps), list(done[: len(state)]))
+
+    def _copy(self, k: Index, panel: Index) -> tuple[Index, Index]:
+        """Copy the part of a row that is in a panel, and prefetch that of the next row.
+
+        Return the row and the panel that follow.
+        """
+        writer, packing, width = self.writer, self.packing, self.of.tile[1]
+        column, last = self.columns.start + panel * width, packing.frame.ends[self.of.column] + -1
+        next_row = writer.minimum(self.start + k + 1, self.extent + -1)
+        for offset in (*range(0, width, self.line), width - 1):
+            here = writer.minimum(column + offset, last)
+            at = packing.place(self.batch, here, (), next_row)
+            place = [index or Index() for index in at]
+            prefetch_lines(writer, packing.source, place, self.of.column, 1)
+        packing.begin(self.batch, column, self.start, Index())
+        packing.base = self.buffer + panel * self.deep
+        packing.copy_row(k)
+        ends = panel + 1, self.here
+        return select(writer, *ends, k, k + 1), select(writer, *ends, panel + 1, Index())
