@@ -12,7 +12,7 @@ from stepwell.analysis.cost.accesses import assumed
 from stepwell.analysis.cost.compute import crossing
 from stepwell.analysis.cost.nest import nests_of, readings_of
 from stepwell.analysis.cost.program import Program
-from stepwell.analysis.levels import KernelLevels, kernel_levels, schedule_of
+from stepwell.analysis.levels import KernelLevels, check_levels, kernel_levels, schedule_of
 from stepwell.analysis.levels.building import edited
 from stepwell.core.machine import Machine, known_machine
 from stepwell.dialects import kernel
@@ -184,7 +184,15 @@ MEASURED_MARKS = {
     (512, 3072, 768): (8.43, 7.96, 7.48, 7.54),
     (64, 3072, 768): (1.56, 1.20, 1.11, 1.07),
 }
-"""Milliseconds on a Sapphire Rapids, two threads: with prefetches and packing in the first tile,
+BLOCK = (
+    "parallel d1 by 64, for d2 by 768 {pack 1}, for d0 by 6, for d2, unroll d0, unroll d1 by 16, "
+    "vector d1 by 16]"
+)
+MEASURED_BLOCKS = {
+    (512, 3072, 768): f"[parallel d0 by 258, {BLOCK}",
+    (64, 3072, 768): f"[parallel d0 by 66, {BLOCK}",
+}
+"""Milliseconds on a Sapphire Rapids, two threads, in these blocks: with prefetches and packing in the first tile,
 with prefetches alone, with packing in the first tile alone, with neither."""
 
 
@@ -207,8 +215,8 @@ def test_marks_cost_time_where_the_last_cache_is_far(sizes: tuple[int, int, int]
     (function,) = (
         f for f in lowered(product(*sizes), XEON).module.ops if isinstance(f, kernel.FuncOp)
     )
-    chosen, predictor = kernel_levels(function), Predictor(function, XEON)
-    assert "first" not in chosen.packs.values() and not chosen.prefetch
+    chosen = check_levels(function, schedule_from(MEASURED_BLOCKS[sizes]))
+    predictor = Predictor(function, XEON)
     marks = (True, True), (False, True), (True, False), (False, False)
     found = [
         predictor.predict(marked(chosen, packs_first=a, prefetches=b)).seconds for a, b in marks
@@ -228,6 +236,25 @@ def test_no_product_has_marks_there(sizes: tuple[int, int, int]) -> None:
         if isinstance(function, kernel.FuncOp):
             levels = kernel_levels(function)
             assert "first" not in levels.packs.values() and not levels.prefetch
+
+
+@pytest.mark.parametrize(
+    ("sizes", "machine", "expected"),
+    [
+        ((64, 3072, 768), "sapphire-rapids", True),
+        ((35, 688, 2914), "sapphire-rapids", True),
+        ((1024, 1024, 1024), "sapphire-rapids", False),
+        ((35, 688, 2914), "zen4", False),
+    ],
+)
+def test_tiles_pack_the_next_part_where_packing_waits(
+    sizes: tuple[int, int, int], machine: str, expected: bool
+) -> None:
+    """Few rows compute as long as their operand is read; prefetches hide that on other machines."""
+    here = replace(known_machine(machine), threads=1, cores=1)
+    for function in lowered(product(*sizes), here).module.ops:
+        if isinstance(function, kernel.FuncOp):
+            assert ("double_buffered" in kernel_levels(function).packs.values()) is expected
 
 
 def test_marks_cost_no_time_where_it_is_near() -> None:

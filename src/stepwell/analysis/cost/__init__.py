@@ -19,10 +19,6 @@ from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Schedule
 
-HIDDEN_PART = 0.5
-"""Where computing and memory take equally long, half of the shorter is hidden by the longer; where
-much is computed for each byte, prefetching hides all (figures of `python bench/predicted.py`)."""
-
 
 @dataclass(frozen=True)
 class Breakdown:
@@ -46,11 +42,7 @@ class Breakdown:
     @property
     def seconds(self) -> float:
         """The total seconds."""
-        long, short = max(self.compute, self.memory), min(self.compute, self.memory)
-        visible = (
-            HIDDEN_PART * short * min(self.memory / self.compute, 1.0) if self.compute else 0.0
-        )
-        return long + visible + self.packing + self.launch
+        return memory.overlapped(self.compute, self.memory) + self.packing + self.launch
 
     @property
     def bound(self) -> str:
@@ -97,7 +89,7 @@ class Predictor:
         part = shares.longest
         found = memory.sources(nests, machine, self.levels, self.idle, shares.threads)
         packed = sum(
-            packing.cycles_of(nest, each.cycles / max(each.points, 1.0), found, machine)
+            packing.cycles_of(nest, each, found, machine)
             for nest, each in zip(nests, ports, strict=True)
             if nest.packs
         )

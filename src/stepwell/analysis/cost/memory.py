@@ -19,6 +19,16 @@ four)."""
 MAX_STREAMS = 16
 """Streams that hardware prefetchers follow at a time (Intel's and AMD's guides: 16 to 32)."""
 
+HIDDEN_PART = 0.5
+"""Where computing and memory take equally long, half of the shorter is hidden by the longer; where
+much is computed for each byte, prefetching hides all (figures of `python bench/predicted.py`)."""
+
+
+def overlapped(compute: float, memory: float) -> float:
+    """Return the time of computing beside transfers that take so long alone."""
+    visible = HIDDEN_PART * min(compute, memory) * min(memory / compute, 1.0) if compute else 0.0
+    return max(compute, memory) + visible
+
 
 @dataclass(frozen=True)
 class Missed:

@@ -11,20 +11,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log2, prod
 
-from stepwell.analysis.cost.memory import Source
+from stepwell.analysis.cost.compute import Ports
+from stepwell.analysis.cost.memory import Source, overlapped
 from stepwell.analysis.cost.nest import Nest, Pack
+from stepwell.analysis.levels.queries import DOUBLE_BUFFERED
 from stepwell.core.machine import Machine
 
 
-def cycles_of(nest: Nest, step: float, sources: Sequence[Source], machine: Machine) -> float:
+def cycles_of(nest: Nest, ports: Ports, sources: Sequence[Source], machine: Machine) -> float:
     """Return the cycles of all packing of an op, on one core.
 
-    step : cycles of an iteration of the innermost levels
+    ports : cycles of the rest of the op
     """
-    return sum(
-        _ports(nest, pack, machine) + _waiting(nest, pack, step, sources, machine)
-        for pack in nest.packs
-    )
+    step, total = ports.cycles / max(ports.points, 1.0), 0.0
+    for pack in nest.packs:
+        each = _ports(nest, pack, machine) + _waiting(nest, pack, step, sources, machine)
+        if pack.how == DOUBLE_BUFFERED:  # beside the tiles, but for the first part of a block
+            parts = max(nest.steps[pack.depth - 1].trips, 1.0)
+            beside = (1 - 1 / parts) * each
+            each += overlapped(ports.cycles, beside) - ports.cycles - beside
+        total += each
+    return total
 
 
 def _ports(nest: Nest, pack: Pack, machine: Machine) -> float:

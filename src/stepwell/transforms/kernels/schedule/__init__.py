@@ -47,6 +47,7 @@ from stepwell.transforms.kernels.schedule.block_sizes import lanes_of_columns
 from stepwell.transforms.kernels.schedule.blocking import choose, wants_prefetch
 from stepwell.transforms.kernels.schedule.contraction import Contraction
 from stepwell.transforms.kernels.schedule.copies import transposes
+from stepwell.transforms.kernels.schedule.double_buffering import pack_while_computing
 from stepwell.transforms.kernels.schedule.groups import Device, write_groups
 from stepwell.transforms.kernels.schedule.locked import write_all_tuned
 from stepwell.transforms.kernels.schedule.nest import Nest
@@ -165,6 +166,8 @@ def _schedule(
     ):
         levels = chosen.levels(ops, shared)
         levels = drop_marks(function, levels, machine)
+        if some is None:
+            levels = pack_while_computing(function, levels, machine, given)
         return write_schedule(function, levels if some else improve(function, levels, machine))
     elif sum(loops.contracts for loops in ops) > 1 and _have_own(ops, shared):
         _vectorise_band(nest, machine)
