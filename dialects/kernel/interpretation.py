@@ -79,7 +79,9 @@ def _lookup(op: LookupOp, operands: Sequence[Array]) -> Array:
 @reference(StackOp)
 def _stack(op: StackOp, operands: Sequence[Array]) -> Array:
     assert isinstance(op.result.type, TensorType)
-    y = np.zeros(op.result.type.get_shape(), operands[0].dtype)
-    for row, part in zip(y, operands, strict=True):
+    parts = operands[: len(op.parts)]
+    length = int(operands[-1]) if op.length else op.result.type.get_shape()[1]
+    y = np.zeros((len(parts), length), parts[0].dtype)
+    for row, part in zip(y, parts, strict=True):
         row[: part.size] = part.reshape(-1)
     return y

@@ -170,8 +170,8 @@ def _stacked(
     past = any(level.action("nontemporal") for level in levels.all_levels())
     if not isinstance(stack, kernel.StackOp) or past or any(summary.reads_destination):
         return None, ()
-    if tuple(stack.parts) != tuple(op.results):
-        return None, ()
+    if tuple(stack.parts) != tuple(op.results) or stack.length is not None:
+        return None, ()  # a kernel does not know where rows of a length known at run time begin
     storage, steps = writer.places.of(stack.result)
     rows = [(row, *seen) for row, seen in rows_of(writer.sizes, stack.parts)]
     places = [(storage, join(steps, row)) for row in rows]

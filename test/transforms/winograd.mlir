@@ -51,3 +51,17 @@ func.func @backwards(%x: tensor<1x8x4x6xf32>, %w: tensor<8x7x3x3xf32>) -> tensor
   %y = nd.convolution %x, %b {low = [1, 1], high = [1, 1], w_layout = [1, 0, 2, 3]} : (tensor<1x8x4x6xf32>, tensor<8x7x3x3xf32>) -> tensor<1x7x4x6xf32>
   func.return %y : tensor<1x7x4x6xf32>
 }
+
+// Images of unknown size: the launch counts tiles, and the image is lengthened where an axis is odd. Rows are as far apart as the launch says.
+// CHECK-LABEL: func.func @unknown
+// CHECK:         [[ROWS:%[0-9]+]] = arith.divui
+// CHECK:         [[LENGTH:%[0-9]+]] = arith.remui
+// CHECK:         tensor.insert_slice %x_1 into %{{[0-9]+}}[0, 1, 1, 0] {{.*}} into tensor<1x?x?x8xf32>
+// CHECK:         kernel.stack {{.*}} by %{{[0-9]+}} : tensor<1x?x?x8xf32> -> tensor<16x?xf32>
+// CHECK:         tensor.insert_slice {{.*}}[0, 1, 1, 0] {{.*}} [1, 2, 2, 1] : tensor<1x?x?x8xf32> into tensor<1x?x?x8xf32>
+// CHECK:         %y = tensor.extract_slice
+// CHECK-NOT:     "reduction", "reduction", "reduction"
+func.func @unknown(%x: tensor<1x8x?x?xf32>, %w: tensor<8x8x3x3xf32>) -> tensor<1x8x?x?xf32> {
+  %y = nd.convolution %x, %w {low = [1, 1], high = [1, 1]} : (tensor<1x8x?x?xf32>, tensor<8x8x3x3xf32>) -> tensor<1x8x?x?xf32>
+  func.return %y : tensor<1x8x?x?xf32>
+}

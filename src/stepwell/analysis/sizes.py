@@ -235,6 +235,10 @@ class Sizes:
             return self.of(op.input)
         if (combine := _SUMS.get(type(op))) is not None:
             return combine(self.of(op.operands[0]), self.of(op.operands[1]))
+        if isinstance(op, arith.MaxSIOp):
+            a, b = self.of(op.lhs), self.of(op.rhs)
+            if self.never_negative(a - b) or self.never_negative(b - a):
+                return a if self.never_negative(a - b) else b
         if isinstance(op, _PURE):
             operands = tuple(self.of(v) for v in op.operands)
             properties = tuple(sorted(op.properties.items()))
@@ -315,14 +319,10 @@ def groups_of(op: Operation) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(i.value.data for i in group) for group in groups)  # pyright: ignore
 
 
-def _empty(sizes: Sizes, value: OpResult) -> Shape:
-    assert isinstance(value.op, tensor.EmptyOp)
-    return sizes.mixed(static_shape(value.type), value.op.dynamic_sizes)
-
-
-def _alloc(sizes: Sizes, value: OpResult) -> Shape:
-    assert isinstance(value.op, memref.AllocOp)
-    return sizes.mixed(static_shape(value.type), value.op.dynamic_sizes)
+def _given(sizes: Sizes, value: OpResult) -> Shape:
+    """Return the sizes of a new tensor: the last operands are those known at run time."""
+    static, operands = static_shape(value.type), value.op.operands
+    return sizes.mixed(static, operands[len(operands) - static.count(DYNAMIC_INDEX) :])
 
 
 def _destination(sizes: Sizes, value: OpResult) -> Shape:
@@ -383,12 +383,11 @@ def _while(sizes: Sizes, value: OpResult) -> Shape:
 
 
 _RULES: dict[type[Operation], Callable[[Sizes, OpResult], Shape]] = {
-    tensor.EmptyOp: _empty,
-    tensor.SplatOp: lambda sizes, value: sizes.mixed(
-        static_shape(value.type), value.op.operands[1:]
-    ),
-    memref.AllocOp: _alloc,
+    tensor.EmptyOp: _given,
+    tensor.SplatOp: _given,
+    memref.AllocOp: _given,
     kernel.LaunchOp: _destination,
+    kernel.StackOp: _given,
     linalg.GenericOp: _destination,
     linalg.FillOp: _destination,
     tensor.ExtractSliceOp: _slice,

@@ -232,9 +232,9 @@ func.func @words(%c: i1, %i: i64) {
 // -----
 
 // kernel_stack_c1
-func.func @main(%a: tensor<?xf32>) {
-  // expected-error@+1 {{a part must have axes, of known sizes, not be tensor<?xf32>}}
-  %s = kernel.stack %a, %a : tensor<?xf32> -> tensor<2x8xf32>
+func.func @main(%a: tensor<f32>) {
+  // expected-error@+1 {{a part must have axes, not be tensor<f32>}}
+  %s = kernel.stack %a, %a : tensor<f32> -> tensor<2x8xf32>
   func.return
 }
 
@@ -242,7 +242,7 @@ func.func @main(%a: tensor<?xf32>) {
 
 func.func @main(%a: tensor<4xf32>, %b: tensor<2x2xf32>) {
   // expected-error@+1 {{there must be parts, all of one type}}
-  %s = "kernel.stack"(%a, %b) : (tensor<4xf32>, tensor<2x2xf32>) -> tensor<2x8xf32>
+  %s = "kernel.stack"(%a, %b) <{operandSegmentSizes = array<i32: 2, 0>}> : (tensor<4xf32>, tensor<2x2xf32>) -> tensor<2x8xf32>
   func.return
 }
 
@@ -252,6 +252,15 @@ func.func @main(%a: tensor<4xf32>, %b: tensor<2x2xf32>) {
 func.func @main(%a: tensor<3x3xf32>) {
   // expected-error@+1 {{2 parts of type tensor<3x3xf32> make 2 rows of 9 elements or more, not tensor<2x8xf32>}}
   %s = kernel.stack %a, %a : tensor<3x3xf32> -> tensor<2x8xf32>
+  func.return
+}
+
+// -----
+
+// kernel_stack_c3
+func.func @main(%a: tensor<?xf32>) {
+  // expected-error@+1 {{parts, rows and the length must all be known, or none of them}}
+  %s = kernel.stack %a, %a : tensor<?xf32> -> tensor<2x?xf32>
   func.return
 }
 

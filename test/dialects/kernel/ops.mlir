@@ -105,6 +105,15 @@ func.func @stack(%a: tensor<2x3xf32>, %b: tensor<2x3xf32>) -> tensor<2x8xf32> {
 // CHECK:      func.func @stack
 // CHECK-NEXT:   %s = kernel.stack %a, %b : tensor<2x3xf32> -> tensor<2x8xf32>
 
+// Rows of a length that only the launch knows.
+func.func @stack_by(%a: tensor<?x3xf32>, %b: tensor<?x3xf32>, %n: index) -> tensor<2x?xf32> {
+  %s = kernel.stack %a, %b by %n : tensor<?x3xf32> -> tensor<2x?xf32>
+  func.return %s : tensor<2x?xf32>
+}
+
+// CHECK:      func.func @stack_by
+// CHECK-NEXT:   %s = kernel.stack %a, %b by %n : tensor<?x3xf32> -> tensor<2x?xf32>
+
 // A kernel whose loop only the launch counts may say how it runs where it is short.
 kernel.func @versions(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> attributes {kernel.shared = 1, kernel.versions = [#kernel.version<d0 from 0 to 8, #kernel.schedule<[for d0]>>]} {
   kernel.return %y : tensor<?xf32>

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import DYNAMIC_INDEX, FloatAttr, f32
+from xdsl.dialects.builtin import DYNAMIC_INDEX, FloatAttr, IndexType, f32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
+from stepwell.analysis.sizes import Result, Size, Sizes
 from stepwell.analysis.structured import (
     Index,
+    dims_of,
     element,
     identity,
     indices,
@@ -27,13 +29,15 @@ from stepwell.transforms.structured.fuse.splats import Splat, splat_of
 
 SIZE = 3
 """Elements of a window along each axis."""
+TILE = 2
+"""Results of a tile along each axis."""
 PRODUCTS = 20
 """Products per cycle: one or two vectors, on current machines."""
-CARRIED = 8.0
+CARRIED = 8
 """Cycles per tile and feature for the input and output transforms."""
-READ = 6.0
+READ = 6
 """Cycles per pair of features to read its 16 numbers instead of nine from memory."""
-LAID = 18.0
+LAID = 18
 """Cycles per pair of features to transform the filters in each call, if they are not constant."""
 LAUNCHED = 8000
 """Cycles to launch three more kernels."""
@@ -63,29 +67,41 @@ class Convolution:
         return self.op.inputs[self.filters]
 
     @property
-    def sizes(self) -> tuple[int, int, int, int]:
-        """Return the sizes of the result."""
-        n, rows, columns, features = shape(self.op.results[0])
-        return n, rows, columns, features
-
-    @property
     def features(self) -> int:
         """Return how many features the image has."""
         return shape(self.image)[-1]
 
     @property
-    def tiles(self) -> int:
-        """Return how many tiles the result has."""
-        n, rows, columns, _ = self.sizes
-        return n * -(-rows // 2) * -(-columns // 2)
+    def out(self) -> int:
+        """Return how many features the result has."""
+        return shape(self.op.results[0])[-1]
 
-    def pays(self, constant: bool) -> bool:
-        """Whether the algorithm is faster, the filters being ``constant`` or not."""
-        n, rows, columns, out = self.sizes
-        pairs = self.features * out
-        products = 9 * n * rows * columns - 16 * self.tiles
-        cost = self.tiles * CARRIED * (self.features + out) + pairs * (READ if constant else LAID)
-        return pairs * products / PRODUCTS > cost + LAUNCHED
+    def gain(self, sizes: Sizes, constant: bool) -> Size:
+        """Return the cycles saved, as many as `PRODUCTS` counted as one.
+
+        constant : whether the filters are
+        """
+        n, rows, columns, _ = sizes.shape(self.op.results[0])
+        pairs = self.features * self.out
+        tiles = n * tiles_of(sizes, rows) * tiles_of(sizes, columns)
+        carried = PRODUCTS * CARRIED * (self.features + self.out)
+        fixed = PRODUCTS * (pairs * (READ if constant else LAID) + LAUNCHED)
+        saved = n * rows * columns * Size.of(9 * pairs)
+        return saved - tiles * Size.of(16 * pairs + carried) - Size.of(fixed)
+
+    def pays(self, sizes: Sizes, constant: bool) -> bool | None:
+        """Whether the algorithm is faster, None where that depends on a size known at run time."""
+        gain = self.gain(sizes, constant)
+        if gain.number is not None:
+            return gain.number > 0
+        _, rows, columns, _ = shape(self.op.results[0])
+        if DYNAMIC_INDEX not in (rows, columns):  # in proportion to the images
+            fixed = sum(factor for monomial, factor in gain.terms if not monomial)
+            slope = sum(factor for monomial, factor in gain.terms if monomial)
+            return True if slope + fixed > 0 else None if slope > 0 else False
+        pairs = self.features * self.out
+        whole = pairs * (9 * TILE * TILE - 16) - PRODUCTS * CARRIED * (self.features + self.out)
+        return None if whole > 0 else False
 
 
 @dataclass(frozen=True)
@@ -121,7 +137,7 @@ def read_filter_gradient(op: linalg.GenericOp) -> FilterGradient | None:
         return None
     factors = _factors(op)
     where = indices(op)
-    if factors is None or where[-1] != identity(4) or not _is_zero(op.outputs[0]):
+    if factors is None or where[-1] != identity(4) or not is_zero(op.outputs[0]):
         return None
     for image, places in (factors, factors[::-1]):
         loops = _summed_places(where[image], where[places])
@@ -159,16 +175,24 @@ def _summed_places(image: Index, places: Index) -> tuple[tuple[int, int], tuple[
     return (mine, its), (row, column)
 
 
-def read_convolution(op: linalg.GenericOp) -> Convolution | None:
+def tiles_of(sizes: Sizes, size: Size) -> Size:
+    """Return how many tiles cover ``size`` results along an axis."""
+    if size.number is not None:
+        return Size.of(-(-size.number // TILE))
+    operands = size + Size.of(TILE - 1), Size.of(TILE)
+    return sizes.atom(Result(arith.DivUIOp, (), operands, IndexType()))
+
+
+def read_convolution(op: linalg.GenericOp, sizes: Sizes) -> Convolution | None:
     """Return ``op`` as a convolution, None where it does not match."""
     parallel = is_parallel(op)
     if len(op.inputs) < 2 or len(op.outputs) != 1 or parallel != [True] * 4 + [False] * 3:
         return None
-    if any(element(v) != f32 or DYNAMIC_INDEX in shape(v) for v in op.operands):
+    if any(element(v) != f32 for v in op.operands):
         return None
     factors = _factors(op)
     where = indices(op)
-    if factors is None or where[-1] != identity(4) or not _is_zero(op.outputs[0]):
+    if factors is None or where[-1] != identity(4) or not is_zero(op.outputs[0]):
         return None
     for image, filter in (factors, factors[::-1]):
         order = _order(where[image], where[filter])
@@ -176,7 +200,7 @@ def read_convolution(op: linalg.GenericOp) -> Convolution | None:
             continue
         axes, flipped = order
         found = Convolution(op, image, filter, axes, flipped)
-        if _fits(found):
+        if _fits(found, sizes):
             return found
     return None
 
@@ -195,7 +219,8 @@ def _factors(op: linalg.GenericOp) -> tuple[int, int] | None:
     return (read[0], read[1]) if len(set(read)) == 2 else None
 
 
-def _is_zero(value: SSAValue) -> bool:
+def is_zero(value: SSAValue) -> bool:
+    """Whether all elements of ``value`` are zero."""
     match splat_of(value):
         case Splat(constant=FloatAttr() as number):
             return number.value.data == 0
@@ -244,20 +269,26 @@ def _loop_of(expr: AffineExpr) -> tuple[int, bool]:
     return -1, False
 
 
-def _fits(found: Convolution) -> bool:
+def _fits(found: Convolution, sizes: Sizes) -> bool:
     """Whether windows are 3x3 and the image has exactly the size that they reach."""
-    n, rows, columns, out = found.sizes
+    n, rows, columns, out = sizes.shape(found.op.results[0])
     window = [shape(found.filter)[axis] for axis in found.order]
-    around = SIZE - 1
+    around = Size.of(SIZE - 1)
+    reached = (n, rows + around, columns + around)
     return (
-        min(n, rows, columns, out, window[1]) > 0
+        min(found.features, *window) > 0  # also known
+        and all(size.number != 0 for size in (n, rows, columns, out))
         and window[2:] == [SIZE, SIZE]
-        and shape(found.image)[:3] == (n, rows + around, columns + around)
+        and sizes.shape(found.image)[:3] == reached
     )
 
 
-def epilogue(op: linalg.GenericOp) -> linalg.GenericOp | None:
-    """Return the elementwise op after ``op`` if it is the only user of the result."""
+def epilogue(op: linalg.GenericOp, whole: bool) -> linalg.GenericOp | None:
+    """Return the elementwise op after ``op`` if it is the only user of the result.
+
+    whole : whether tiles end with the image; else nothing else that the op reads may depend on the
+        row or column, since the tiles have more of them
+    """
     value = op.results[0]
     use = value.get_user_of_unique_use()
     if not isinstance(use, linalg.GenericOp) or is_not_fused(use) or use.parent is not op.parent:
@@ -267,6 +298,9 @@ def epilogue(op: linalg.GenericOp) -> linalg.GenericOp | None:
     block, where = use.body.block, indices(use)
     mine = [index for v, index in zip(use.inputs, where, strict=False) if v is value]
     plainly = mine == [identity(4)] and where[-1] == identity(4)
+    others = [index for v, index in zip(use.inputs, where, strict=False) if v is not value]
+    if not whole and any({1, 2} & dims_of(index) for index in others):
+        return None
     reads_itself = block.args[-1].first_use is not None
     simple = not any(each.regions or isinstance(each, linalg.IndexOp) for each in block.ops)
     return use if plainly and simple and not reads_itself else None

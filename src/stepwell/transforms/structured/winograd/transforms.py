@@ -2,44 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import (
     TensorType,
     UnitAttr,
     f32,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
+from stepwell.analysis.sizes import Shape, Size
 from stepwell.analysis.structured import (
     PARALLEL,
     Index,
     at,
+    element,
     identity,
     indices,
     shape,
     yielded,
 )
-from stepwell.dialects.types import fuse_locations
 from stepwell.transforms.structured.fuse.draft import located
-from stepwell.transforms.structured.winograd.matching import SIZE, Convolution, epilogue
+from stepwell.transforms.structured.winograd.matching import (
+    SIZE,
+    TILE,
+    Convolution,
+    epilogue,
+    tiles_of,
+)
 from stepwell.transforms.structured.winograd.writing import (
     PART,
     PLACES,
-    TILE,
     WINDOW,
     Matrix,
     Writer,
     both,
-    collapse,
-    cut,
-    expand,
     grid_of,
-    insert,
     place,
 )
 
@@ -53,35 +56,87 @@ class Tiles(Writer):
     """Rewrites one convolution."""
 
     convolution: Convolution
+    chosen: bool | None = True
+    """Whether it pays; None where the launch decides that, by the sizes."""
+    constant: bool = False
+    """Whether the filters are."""
 
     def make(self) -> None:
         """Insert the replacement before the convolution, or before its epilogue."""
-        read = self.convolution
-        op, (n, rows, columns, out) = read.op, read.sizes
-        whole = rows % TILE == 0 and columns % TILE == 0
-        last = (epilogue(op) if whole else None) or op
-        high, wide = -(-rows // TILE), -(-columns // TILE)
-        filters = self._filters()
-        around = SIZE - 1
-        image = self.lengthened(read.image, high * TILE + around, wide * TILE + around)
-        parts = self.parts(image, high, wide, PART, IMAGE)
-        products = self.spread(self._products(parts, filters))
-        grouped = self.add(expand(products, (len(PLACES), n, high, wide, out)))
-        before = len(self.new)
-        result = self._results(grouped, last if last is not op else None)
+        op = self.convolution.op
+        n, rows, columns, out = self.shape(op.results[0])
+        high, wide = tiles_of(self.sizes, rows), tiles_of(self.sizes, columns)
+        two, around = Size.of(TILE), Size.of(SIZE - 1)
+        covered = (n, high * two, wide * two, out)
+        whole = covered == (n, rows, columns, out)
+        after = epilogue(op, whole)
+        last = after or op
+        rows_read, columns_read = high * two + around, wide * two + around
+        image = self.lengthened(self.convolution.image, rows_read, columns_read)
+        if self.chosen is None:
+            result = self._either(image, covered, after)
+        else:
+            result = self._in_tiles(image, self._filters(), after)
         if not whole:
-            result = self.add(cut(result, (n, rows, columns, out)))
-        spot = op.location if last is op else fuse_locations((op.location, last.location))
-        for k, each in enumerate(self.new):
-            located(each, op.location if k < before else spot)
+            result = self.cut(result, (n, rows, columns, out))
+        for each in self.new:
+            located(each, self.location)
         result.name_hint = last.results[0].name_hint
         assert last.parent is not None
-        last.parent.insert_ops_before(self.new, last)
+        last.parent.insert_ops_before([*self.numbers, *self.new], last)
         last.results[0].replace_all_uses_with(result)
+
+    def _in_tiles(
+        self, image: SSAValue, filters: SSAValue, after: linalg.GenericOp | None
+    ) -> SSAValue:
+        """Return the results of all tiles of an image."""
+        n, rows, columns, _ = self.shape(self.convolution.op.results[0])
+        high, wide = tiles_of(self.sizes, rows), tiles_of(self.sizes, columns)
+        parts = self.parts(image, high, wide, PART, IMAGE)
+        products = self.spread(self._products(parts, filters))
+        sizes = (Size.of(len(PLACES)), n, high, wide, Size.of(self.convolution.out))
+        return self._results(self.expand(products, sizes), after)
+
+    def _either(self, image: SSAValue, covered: Shape, after: linalg.GenericOp | None) -> SSAValue:
+        """Return a branch to tiles where they pay, else to the convolution as it was."""
+        gain = self.convolution.gain(self.sizes, self.constant)
+        pays = arith.CmpiOp(self.index(gain), self.index(Size.of(0)), "sgt")
+        filters = self._filters() if self.constant else None
+        tiles = self._region(lambda: self._in_tiles(image, filters or self._filters(), after))
+        direct = self._region(lambda: self._direct(image, covered, after))
+        like = self.convolution.op if after is None else after
+        type = TensorType(element(like.results[0]), self.mixed(covered)[1])
+        return self.add(scf.IfOp(self._number(pays), [type], tiles, direct))
+
+    def _region(self, write: Callable[[], SSAValue]) -> Region:
+        """Return a region of the ops that ``write`` adds, which yields what it returns."""
+        before, self.new = self.new, []
+        result = write()
+        self.new.append(scf.YieldOp(result))
+        inside, self.new = self.new, before
+        return Region(Block([located(each, self.location) for each in inside]))
+
+    def _direct(self, image: SSAValue, covered: Shape, after: linalg.GenericOp | None) -> SSAValue:
+        """Return the convolution as it was, and its epilogue, at the beginning of whole tiles."""
+        read = self.convolution
+        sizes = self.shape(read.op.results[0])
+        seen = image if image is read.image else self.cut(image, self.shape(read.image))
+        known: dict[SSAValue, SSAValue] = {
+            read.image: seen,
+            read.op.outputs[0]: self.filled(sizes),
+        }
+        result = self.add(read.op.clone(known))
+        if after is not None:
+            into = self.empty(sizes, after.outputs[0].type)
+            known = {read.op.results[0]: result, after.outputs[0]: into}
+            result = self.add(after.clone(known))
+        if covered == sizes:
+            return result
+        return self.insert(result, self.empty(covered, result.type), [0] * 4, sizes)
 
     def _filters(self) -> SSAValue:
         """Return G w G^T as sixteen matrices of features by features."""
-        features, out = self.convolution.features, self.convolution.sizes[-1]
+        features, out = Size.of(self.convolution.features), Size.of(self.convolution.out)
         filters, moved = self._windows()
         made = self.elementwise(
             [filters] * len(WINDOW),
@@ -121,8 +176,8 @@ class Tiles(Writer):
             rows = [tuple(map(AffineConstantExpr, spot)) for spot in window]
             return turned, [(*row, j, i) for row in rows]
         sizes = shape(filter)
-        flat = (sizes[0], prod(sizes[1:]))
-        value = self.add(collapse(filter, flat))
+        flat = (Size.of(sizes[0]), Size.of(prod(sizes[1:])))
+        value = self.collapse(filter, flat)
         block = Block(arg_types=[f32] * 2)
         block.add_op(linalg.YieldOp(block.args[0]))
         into, maps = self.empty(flat[::-1]), [(i, j), (j, i)]
@@ -137,7 +192,7 @@ class Tiles(Writer):
         read = tuple(loops[axes.index(axis)] for axis in range(len(axes)))
         block = Block(arg_types=[f32] * 2)
         block.add_op(linalg.YieldOp(block.args[0]))
-        into = self.empty([shape(value)[axis] for axis in axes])
+        into = self.empty(tuple(self.shape(value)[axis] for axis in axes))
         (copy,) = self.generic([value], [into], [read, loops], [PARALLEL] * len(axes), block)
         self.new[-1].attributes["kernel.no_fuse"] = UnitAttr()
         return copy
@@ -146,12 +201,12 @@ class Tiles(Writer):
         """Return the sixteen matrix products."""
         number, tile, out, features = (AffineDimExpr(d) for d in range(4))
         maps = [(number, tile, features), (number, features, out), (number, tile, out)]
-        sizes = (*shape(parts)[:2], shape(filters)[-1])
+        sizes = (*self.shape(parts)[:2], self.shape(filters)[-1])
         return self.sum([parts, filters], maps, sizes, 1)
 
     def _results(self, products: SSAValue, after: linalg.GenericOp | None) -> SSAValue:
         """Return A^T m A of every tile, with the epilogue ``after``, assembled to images."""
-        n, high, wide, out = shape(products)[1:]
+        n, high, wide, out = self.shape(products)[1:]
         loops = identity(4)
         reads = [products] * len(PLACES)
         where: list[Index] = [(AffineConstantExpr(k), *loops) for k in range(len(PLACES))]
@@ -178,10 +233,10 @@ class Tiles(Writer):
 
         kind = TensorType(f32, []) if after is None else after.outputs[0].type
         tiles = self.elementwise(reads, where, (n, high, wide, out), len(places), body, kind)
-        joined = self.empty((n, high * TILE, wide * TILE, out), kind)
+        joined = self.empty((n, high * Size.of(TILE), wide * Size.of(TILE), out), kind)
         sizes = (n, high, wide, out)
         for (i, j), tile in zip(places, tiles, strict=True):
-            joined = self.add(insert(tile, joined, [0, i, j, 0], sizes, [1, TILE, TILE, 1]))
+            joined = self.insert(tile, joined, [0, i, j, 0], sizes, [1, TILE, TILE, 1])
         return joined
 
 

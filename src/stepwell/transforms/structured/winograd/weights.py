@@ -12,20 +12,18 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 
-from stepwell.analysis.structured import Index, identity, shape
+from stepwell.analysis.sizes import Size
+from stepwell.analysis.structured import Index, identity
 from stepwell.transforms.structured.fuse.draft import located
-from stepwell.transforms.structured.winograd.matching import SIZE, FilterGradient
+from stepwell.transforms.structured.winograd.matching import SIZE, TILE, FilterGradient, tiles_of
 from stepwell.transforms.structured.winograd.writing import (
     PART,
     PLACES,
-    TILE,
     WINDOW,
     Matrix,
     Writer,
     both,
-    expand,
     grid_of,
-    insert,
 )
 
 IMAGE: Matrix = ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, -1, 0, 1))
@@ -43,11 +41,11 @@ class FilterTiles(Writer):
     def make(self) -> None:
         """Insert the replacement before the op."""
         read = self.gradient
-        _, rows, columns, _ = shape(read.places)
-        high, wide = -(-rows // TILE), -(-columns // TILE)
-        around = SIZE - 1
-        image = self.lengthened(read.image, high * TILE + around, wide * TILE + around)
-        places = self.lengthened(read.places, high * TILE, wide * TILE)
+        _, rows, columns, _ = self.shape(read.places)
+        high, wide, two = tiles_of(self.sizes, rows), tiles_of(self.sizes, columns), Size.of(TILE)
+        around = Size.of(SIZE - 1)
+        image = self.lengthened(read.image, high * two + around, wide * two + around)
+        places = self.lengthened(read.places, high * two, wide * two)
         given = {
             read.features[0]: self.parts(image, high, wide, PART, IMAGE),
             read.features[1]: self.parts(places, high, wide, TILE, PLACED),
@@ -64,14 +62,14 @@ class FilterTiles(Writer):
         """Return the sixteen matrix products, each a sum over all tiles."""
         number, i, j, tile = (AffineDimExpr(d) for d in range(4))
         maps: list[Index] = [(number, tile, i), (number, tile, j), (number, i, j)]
-        sizes = (len(PLACES), *(shape(part)[-1] for part in parts))
+        sizes = (Size.of(len(PLACES)), *(self.shape(part)[-1] for part in parts))
         products = self.spread(self.sum(parts, maps, sizes, 1))
-        return self.add(expand(products, sizes))
+        return self.expand(products, sizes)
 
     def _results(self, products: SSAValue) -> SSAValue:
         """Return the nine numbers of each window in the layout of the op's result."""
         read = self.gradient
-        sizes = shape(products)[1:]
+        sizes = self.shape(products)[1:]
         where: list[Index] = [(AffineConstantExpr(k), *identity(2)) for k in range(len(PLACES))]
         windows = self.elementwise(
             [products] * len(PLACES),
@@ -80,11 +78,11 @@ class FilterTiles(Writer):
             len(WINDOW),
             lambda block: both(RESULT, grid_of(block, PART), block),
         )
-        whole = shape(read.op.results[0])
+        whole = self.shape(read.op.results[0])
         joined = self.empty(whole)
         for spot, window in zip(WINDOW, windows, strict=True):
             at = dict(zip(read.window, spot, strict=True))
             offsets = [at.get(loop, 0) for loop in range(len(whole))]
-            here = [1 if loop in at else size for loop, size in enumerate(whole)]
-            joined = self.add(insert(window, joined, offsets, here))
+            here = [Size.of(1) if loop in at else size for loop, size in enumerate(whole)]
+            joined = self.insert(window, joined, offsets, tuple(here))
         return joined
