@@ -238,6 +238,19 @@ def test_no_product_has_marks_there(sizes: tuple[int, int, int]) -> None:
             assert "first" not in levels.packs.values() and not levels.prefetch
 
 
+def test_a_product_by_its_own_transpose_reads_two_parts_of_a_matrix() -> None:
+    """Rows and columns of a tile are elsewhere in it, so it costs what other products cost."""
+    x, y = "tensor<1000x1500xf32>", "tensor<1500x1000xf32>"
+    text = (
+        f"func.func @main(%x: {y}) -> tensor<1000x1000xf32> {{\n"
+        f"  %t = nd.transpose %x {{permutation = [1, 0]}} : {y} -> {x}\n"
+        f"  %y = nd.matmul %t, %x : ({x}, {y}) -> tensor<1000x1000xf32>\n"
+        "  func.return %y : tensor<1000x1000xf32>\n}"
+    )
+    kernels = [f for f in lowered(text, XEON).module.ops if isinstance(f, kernel.FuncOp)]
+    assert kernel_levels(kernels[-1]).blocks
+
+
 @pytest.mark.parametrize(
     ("sizes", "machine", "expected"),
     [

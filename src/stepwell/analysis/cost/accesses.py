@@ -188,9 +188,16 @@ def without_overlaps(found: Sequence[Access], ranges: Sequence[float]) -> Sequen
 
 
 def _overlap(a: Access, touched: list[float], b: Access, others: list[float]) -> bool:
+    """Whether ``b`` touches what ``a`` touches: the same part, or all of it.
+
+    Indices that depend on other loops, as in a product by the same matrix, are elsewhere in most
+    parts of the loops.
+    """
     if len(a.axes) != len(b.axes):
         return True
     for x, y, m, n in zip(a.axes, b.axes, touched, others, strict=True):
+        if x.steps != y.steps and n < y.size:
+            return False
         if x.begin != y.begin and abs(x.begin - y.begin) >= max(m, n):
             return False
     return True
