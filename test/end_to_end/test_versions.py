@@ -59,6 +59,16 @@ def test_products_with_weights_laid_out_once() -> None:
         np.testing.assert_allclose(product(x), np.maximum(x @ w, 0), rtol=1e-4, atol=1e-4)
 
 
+def test_wide_operands_are_packed() -> None:
+    """As many columns as are read in place have a version: a few hundred of as long a sum."""
+    sizes = [sw.Dim(name) for name in "nkm"]
+    shapes = [sw.ShapeDtypeStruct(tuple(s), "float32") for s in (sizes[:2], sizes[1:])]
+    product = sw.jit(snp.matmul, input_signature=shapes)
+    for n, k, m in ((13, 1, 255), (13, 70, 256), (1, 70, 257), (13, 0, 300), (67, 300, 600)):
+        x, w = given(n, k), given(k, m)
+        np.testing.assert_allclose(product(x, w), x @ w, rtol=1e-4, atol=1e-4)
+
+
 def columns(x: Any, w: Any, image: Any, filters: Any) -> Any:
     """Return what has vectors along a loop of unknown length, shared or an op's own."""
     y = w @ x

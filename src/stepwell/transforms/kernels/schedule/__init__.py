@@ -65,7 +65,6 @@ from stepwell.transforms.kernels.schedule.searching import (
 )
 from stepwell.transforms.kernels.schedule.tiles import PREFETCH_STEPS, register_tile
 from stepwell.transforms.kernels.schedule.vectors import (
-    MASKED_BITS,
     MIN_LANES,
     STRAIGHT,
     Loops,
@@ -116,8 +115,7 @@ class Schedule(Pass):
                 given = Arguments(ready.get(name, set[int]()), idle.get(name, {}))
                 schedule = partial(_schedule, machine=machine, given=given)
                 some = given.ready if machine.l2 and machine.versions else None
-                masks = machine.versions > 0 and machine.vector_bits >= MASKED_BITS
-                with_versions(function, some, schedule, tuned, masks)
+                with_versions(function, some, schedule, tuned, machine)
                 store_past_caches(function, launches.get(name, ()), machine)
 
 

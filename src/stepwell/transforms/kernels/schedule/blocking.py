@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
+from math import isqrt, prod
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -68,6 +68,7 @@ from stepwell.transforms.kernels.schedule.dot_products import (
 from stepwell.transforms.kernels.schedule.reasons import explain_choice, spell_bytes
 from stepwell.transforms.kernels.schedule.tiles import MAX_ROW_VECTORS
 from stepwell.transforms.kernels.schedule.vectors import (
+    ASSUMED_EXTENT,
     MIN_LANES,
     STRIDES,
     Loops,
@@ -438,6 +439,24 @@ def _packed(found: Loops, shared: int) -> int | None:
     return None if own or bits_of(element(value)) < 8 else number
 
 
+def columns_in_place(found: Loops, shared: int, machine: Machine) -> int:
+    """Return up to how many columns, if only the launch counts them, an operand is read in place.
+
+    That is 0 where they are known, for what is no plain product, and where columns do not lie side
+    by side. A sum of unknown length is taken to be as long as there are columns.
+    """
+    column = shared - 1
+    if len(found.parallel) != shared + 1 or found.extents[column] != DYNAMIC_INDEX:
+        return 0
+    packed = _packed(found, shared)
+    if packed is None or _is_widened(found) or stride(found.where[packed], column) != 1:
+        return 0
+    most = reads_in_place(machine) * 8 // bits_of(element(found.op.operands[packed]))
+    deep = found.extents[shared]
+    columns = isqrt(most) if deep == DYNAMIC_INDEX else most // max(deep, 1)
+    return columns if columns >= ASSUMED_EXTENT else 0
+
+
 def _in_place_bytes(
     found: Loops, packed: int, shared: int, width: int, machine: Machine, high: int
 ) -> int:
@@ -455,4 +474,6 @@ def _in_place_bytes(
         return sys.maxsize
     if wide != DYNAMIC_INDEX and wide % width and wide > 2 * width:
         return min(MAX_RAGGED_BYTES, reads_in_place(machine))
+    if not found.likely and columns_in_place(found, shared, machine):
+        return 0  # it may be large; narrower operands have a version
     return reads_in_place(machine)

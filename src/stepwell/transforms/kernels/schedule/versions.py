@@ -5,6 +5,9 @@ rows. A product of a single row is a loop over that operand, read sequentially. 
 operand is packed instead. So a contraction whose rows are counted at launch has a version for one
 row and one for few, and the launch selects.
 
+The operand of a product with columns counted at launch is packed, as it may be large; for so few
+columns that it is read in place as fast, there is a version.
+
 Vectors along rows whose length is known at launch only end under a mask: a row of one element takes
 the time of a whole vector, and of the reduction of its lanes. One element has a version too.
 """
@@ -21,13 +24,15 @@ from xdsl.ir.affine import AffineDimExpr
 from stepwell.analysis.levels import kernel_levels, loop_ops, write_schedule
 from stepwell.analysis.levels.building import with_block
 from stepwell.analysis.loop_extents import argument_of_extent, op_of_loop
+from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.kernel.versions import VERSIONS
 from stepwell.transforms.kernels.kernel_signature import is_unscheduled
+from stepwell.transforms.kernels.schedule.blocking import columns_in_place
 from stepwell.transforms.kernels.schedule.tails import choose_tails
-from stepwell.transforms.kernels.schedule.vectors import Loops, Range, own_axis, read
+from stepwell.transforms.kernels.schedule.vectors import MASKED_BITS, Loops, Range, own_axis, read
 from stepwell.transforms.kernels.versions import set_extent
 
 ROW_RANGES = (1, 1), (2, 4), (5, 8)
@@ -43,17 +48,17 @@ def with_versions(
     function: kernel.FuncOp,
     ready: Collection[int] | None,
     schedule: Callable[[kernel.FuncOp, Range | None], None],
-    tuned: bool = False,
-    masks: bool = False,
+    tuned: bool,
+    machine: Machine,
 ) -> None:
     """Call ``schedule`` for a kernel, and for each version that it should have.
 
     ready : arguments that are the same in every call; None where the target has no versions
     tuned : whether the kernel has a schedule from a lock file, which stays beside the versions
-    masks : whether vectors may end under a mask
     """
+    masks = machine.versions > 0 and machine.vector_bits >= MASKED_BITS
     own = function.attributes.pop(SCHEDULE, None) if tuned else None
-    some = [] if ready is None else list(ranges(function))
+    some = [] if ready is None else list(ranges(function, machine))
     copies = [_copy(function, each) for each in some]
     if own is None:
         schedule(function, None)
@@ -78,7 +83,7 @@ def with_versions(
         _write(function, kept)
 
 
-def ranges(function: kernel.FuncOp) -> Iterator[Range]:
+def ranges(function: kernel.FuncOp, machine: Machine) -> Iterator[Range]:
     """Yield the ranges of sizes for which a version of a kernel is worth its code.
 
     No other function decides this; `with_versions` drops those that change nothing.
@@ -86,11 +91,11 @@ def ranges(function: kernel.FuncOp) -> Iterator[Range]:
     shared = choices.number(function, "kernel.shared")
     if not shared or not is_unscheduled(function):
         return
-    found = list(_of_shared_loops(function, shared)) if shared > 1 else []
+    found = list(_of_shared_loops(function, shared, machine)) if shared > 1 else []
     yield from found or _of_own_loops(function, shared)
 
 
-def _of_shared_loops(function: kernel.FuncOp, shared: int) -> Iterator[Range]:
+def _of_shared_loops(function: kernel.FuncOp, shared: int, machine: Machine) -> Iterator[Range]:
     """Yield ranges of the rows and of the columns of a contraction."""
     ops = [read(op) for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
     sums = [loops for loops in ops if loops.contracts]
@@ -106,6 +111,9 @@ def _of_shared_loops(function: kernel.FuncOp, shared: int) -> Iterator[Range]:
         yield from (
             Range(row + 1, *each, each[1]) for each in COLUMN_RANGES if each[0] != 1 or along
         )
+        most = columns_in_place(sums[0], shared, machine)
+        if most > COLUMN_RANGES[-1][1]:
+            yield Range(row + 1, 0, most, most)
 
 
 def _of_own_loops(function: kernel.FuncOp, shared: int) -> Iterator[Range]:
