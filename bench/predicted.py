@@ -70,8 +70,9 @@ def kernels_of(workload: Any, rounds: int = ROUNDS) -> Iterator[Kernel]:
     for name, seconds in times.items():
         function = functions[name]
         shapes, _ = program.shapes(function)
-        idle = program.idle.get(name, {})
-        found = predict(function, schedule_of(function) or Schedule(), machine, shapes, idle)
+        idle, unaligned = program.idle.get(name, {}), program.unaligned.get(name, ())
+        schedule = schedule_of(function) or Schedule()
+        found = predict(function, schedule, machine, shapes, idle, unaligned)
         least = max(min(seconds) - CLOCK, CLOCK)
         yield Kernel(workload.name, name, kind_of(function), least, found.seconds, found.bound)
 

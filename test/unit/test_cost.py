@@ -297,6 +297,36 @@ def test_products_pack_where_that_was_quicker(sizes: tuple[int, int, int], is_pa
     assert bool(kernel_levels(functions[-1]).blocks) == is_packed
 
 
+@pytest.mark.parametrize(
+    ("sizes", "is_packed"),
+    [
+        ((128, 128, 128), True),  # microseconds there, one thread: packed 22.7, in place 30.8
+        ((256, 256, 256), True),  # 188, 222
+        ((303, 135, 1888), True),  # 792, 944
+        ((751, 224, 356), True),  # 735, 856
+        ((909, 94, 1763), False),  # 2249, 1906: tiles store lines that lie far apart
+    ],
+)
+def test_loads_of_unaligned_operands_cross_lines(
+    sizes: tuple[int, int, int], is_packed: bool
+) -> None:
+    one = replace(XEON, threads=1, cores=1)
+    functions = lowered(product(*sizes), one).module.ops
+    (found,) = (f for f in functions if isinstance(f, kernel.FuncOp))
+    assert bool(kernel_levels(found).blocks) == is_packed
+
+
+def test_what_a_program_makes_is_aligned() -> None:
+    x, w, y = (f"tensor<{n}xf32>" for n in ("64x64", "64x96", "64x96"))
+    v, z = (f"tensor<{n}xf32>" for n in ("96x128", "64x128"))
+    text = (
+        f"func.func @main(%x: {x}, %w: {w}, %v: {v}) -> {z} {{\n"
+        f"  %y = nd.matmul %x, %w : ({x}, {w}) -> {y}\n"
+        f"  %z = nd.matmul %y, %v : ({y}, {v}) -> {z}\n  func.return %z : {z}\n}}\n"
+    )
+    assert [*Program(lowered(text).module).unaligned.values()] == [{0, 1}, {1}]
+
+
 def test_loads_that_cross_the_end_of_a_line_take_two() -> None:
     """Rows of 61 begin anywhere in a line: 15 of 16 loads of a whole line, 7 of 16 of half one."""
     for machine, wanted in ((ZEN5, 1 + 15 / 16), (ZEN4, 1 + 7 / 16)):

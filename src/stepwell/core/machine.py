@@ -90,6 +90,7 @@ class Machine:
     l2_shared_by: int = number(1, "threads", "that share a second cache", 1, 1 << 16)
     l2_rate: int = number(100_000, "MB/s", "one core reads from the second cache", 1)
     l2_rate_all: int = number(100_000, "MB/s", "all cores read from second caches", 1)
+    l2_crossing: int = number(83, "%", "of that rate where loads cross ends of lines", 1, 100)
     l3_line: int = power(64, "bytes", "line of the last cache", 4096)
     l3_ways: int = number(16, "", "ways of the last cache", 1, 1 << 16)
     l3_shared_by: int = number(1, "threads", "that share a last cache", 1, 1 << 16)

@@ -69,8 +69,9 @@ class Scheduled:
     def predicted(self, function: kernel.FuncOp) -> tuple[Breakdown, bool]:
         """Return the predicted time of a launch by terms, and whether sizes were assumed."""
         shapes, assumed = self.program.shapes(function)
-        idle = self.program.idle.get(function.sym_name.data, {})
-        found = predict(function, schedule_of(function) or Schedule(), self.machine, shapes, idle)
+        name, schedule = function.sym_name.data, schedule_of(function) or Schedule()
+        idle, unaligned = self.program.idle.get(name, {}), self.program.unaligned.get(name, ())
+        found = predict(function, schedule, self.machine, shapes, idle, unaligned)
         return found, bool(assumed)
 
 

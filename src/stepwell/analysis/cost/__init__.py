@@ -8,7 +8,7 @@ them read the loops, accesses and levels of a kernel from `nest`, and only prope
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from stepwell.analysis.cost import launch, loops, memory, packing, parallel
@@ -28,6 +28,8 @@ class Breakdown:
     """Seconds of the ports of a core, of the busiest thread."""
     levels: tuple[tuple[str, float], ...]
     """Seconds of each level of memory beyond the L1 cache."""
+    storing: float
+    """Those of scattered stores beyond the L2 cache, which nothing hides."""
     packing: float
     launch: float
     threads: int
@@ -42,7 +44,8 @@ class Breakdown:
     @property
     def seconds(self) -> float:
         """The total seconds."""
-        return memory.overlapped(self.compute, self.memory) + self.packing + self.launch
+        overlapped = memory.overlapped(self.compute, self.memory - self.storing)
+        return overlapped + self.storing + self.packing + self.launch
 
     @property
     def bound(self) -> str:
@@ -65,6 +68,7 @@ class Predictor:
 
     shapes : returns the shape of an array; a size that is known at run time only is `ASSUMED`
     idle : the bytes touched between two uses of an argument, by its number
+    unaligned : the arguments that may begin within a cache line, by number
     """
 
     def __init__(
@@ -73,10 +77,11 @@ class Predictor:
         machine: Machine,
         shapes: Shapes = assumed,
         idle: Mapping[int, float] = NOT_IDLE,
+        unaligned: Collection[int] = (),
     ) -> None:
         self.machine, self.idle = machine, idle
         self.levels = machine.levels()
-        self.readings = readings_of(function, machine.fma, shapes)
+        self.readings = readings_of(function, machine.fma, shapes, unaligned)
         self.written_out = loops.ports_of(function, machine)
 
     def predict(self, schedule: Schedule) -> Breakdown:
@@ -96,6 +101,7 @@ class Predictor:
         return Breakdown(
             cycles * part / clock,
             tuple((each.name, each.cycles(machine) * part / clock) for each in found),
+            sum(each.storing(machine) for each in found[1:]) * part / clock,
             packed * part / clock,
             launch.seconds(shares.threads, machine),
             shares.threads,
@@ -109,6 +115,7 @@ def predict(
     machine: Machine,
     shapes: Shapes = assumed,
     idle: Mapping[int, float] = NOT_IDLE,
+    unaligned: Collection[int] = (),
 ) -> Breakdown:
     """Return the seconds of one launch of a kernel of tensors or buffers."""
-    return Predictor(function, machine, shapes, idle).predict(schedule)
+    return Predictor(function, machine, shapes, idle, unaligned).predict(schedule)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, gcd, prod
@@ -99,6 +99,8 @@ class Access:
     """The kernel's argument that holds the array, by number, or -1."""
     is_copy: bool = False
     """Whether it reads the packed copy instead of the array itself."""
+    unaligned: bool = False
+    """Whether the array may begin within a cache line."""
     known: dict[tuple[float, ...], float] = field(default_factory=dict[tuple[float, ...], float])
     """The footprints that were asked for, by the ranges of the loops."""
 
@@ -203,13 +205,19 @@ def _overlap(a: Access, touched: list[float], b: Access, others: list[float]) ->
     return True
 
 
-def accesses(op: linalg.GenericOp | linalg.FillOp, shapes: Shapes) -> list[Access]:
-    """Return the reads and writes of an op, in the order of its operands, without unused ones."""
+def accesses(
+    op: linalg.GenericOp | linalg.FillOp, shapes: Shapes, unaligned: Collection[int] = ()
+) -> list[Access]:
+    """Return the reads and writes of an op, in the order of its operands, without unused ones.
+
+    unaligned : the kernel's arguments that may begin within a cache line, by number
+    """
     if isinstance(op, linalg.FillOp):
         value = op.outputs[0]
         index = [AffineDimExpr(k) for k in range(len(shapes(value)))]
         return [_access(value, index, shapes(value), 0, True)]
-    return [*_operands(op, shapes), *_looked_up(op, shapes)]
+    found = (*_operands(op, shapes), *_looked_up(op, shapes))
+    return [replace(a, unaligned=True) if a.argument in unaligned else a for a in found]
 
 
 def _operands(op: linalg.GenericOp, shapes: Shapes) -> Iterator[Access]:

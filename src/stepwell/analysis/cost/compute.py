@@ -18,6 +18,8 @@ STRIDES = (-1, 2, 3, 4)
 MAX_PREDICTED_ITERATIONS = 8
 """Iterations of a loop below which its end is mostly predicted: predictors remember at least this
 many branches of a kind (Agner Fog's guide to microarchitectures)."""
+ALLOCATED = 16
+"""Bytes that an array of a caller begins at a multiple of: C's ``malloc`` aligns to so many."""
 LOOP_INSTRUCTIONS = 2
 """Instructions of loop control in each iteration: one counts, one compares and branches."""
 
@@ -231,15 +233,17 @@ def _passes(nest: Nest, access: Access, point: Point, machine: Machine) -> tuple
 def crossing(nest: Nest, access: Access, machine: Machine) -> float:
     """Return the part of the loads that cross the end of a cache line, each of which takes two.
 
-    They begin at multiples of what all strides of the other loops have in common.
+    They begin at multiples of what all strides of the other loops have in common, and the array at
+    a multiple of what allocators align to.
     """
     unit, line = machine.unit_bits // 8, machine.l1_line
     if access.is_copy:  # scratch is aligned
         return 0.0
     unit = min(unit, nest.width * access.bytes)
     others = (access.stride(loop) * access.bytes for loop in access.loops if loop != nest.axis)
+    array = ALLOCATED if access.unaligned else line
     first = sum(axis.begin * axis.stride for axis in access.axes) * access.bytes
-    begins = range(0, line, gcd(line, unit, first, *others))
+    begins = range(0, line, gcd(array, unit, first, *others))
     return sum(begin + unit > line for begin in begins) / len(begins)
 
 

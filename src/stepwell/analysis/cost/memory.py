@@ -10,6 +10,7 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from stepwell.analysis.cost.accesses import Access, without_overlaps
+from stepwell.analysis.cost.compute import crossing
 from stepwell.analysis.cost.nest import Nest
 from stepwell.core.machine import Level, Machine
 
@@ -38,6 +39,10 @@ class Missed:
     written: float = 0.0
     scattered: float = 0.0
     """Missed lines that hardware does not prefetch."""
+    stored: float = 0.0
+    """Those of them that are written."""
+    crossed: float = 0.0
+    """Bytes read by loads that cross the ends of lines; they are among those read."""
     packed: Mapping[Access, float] = field(default_factory=dict[Access, float])
     """Bytes that packing reads, by operand; they are not among those read."""
 
@@ -47,6 +52,8 @@ class Missed:
             max(self.read - other.read, 0.0),
             max(self.written - other.written, 0.0),
             max(self.scattered - other.scattered, 0.0),
+            max(self.stored - other.stored, 0.0),
+            max(self.crossed - other.crossed, 0.0),
             {a: max(n - other.packed.get(a, 0.0), 0.0) for a, n in self.packed.items()},
         )
 
@@ -62,13 +69,23 @@ class Source:
     """Cycles until it answers."""
     missed: Missed
     """What is read from it."""
+    crossing: float = 1.0
+    """How many times as long loads take that cross the ends of lines."""
 
     def cycles(self, machine: Machine) -> float:
         """Return the cycles of all transfers by one thread, except those of packing."""
         scattered = self.missed.scattered * machine.l1_line
-        each = max(self.latency / machine.misses, machine.l1_line / self.bytes)
         streamed = max(self.missed.read + self.missed.written - scattered, 0.0)
-        return streamed / self.bytes + self.missed.scattered * each
+        streamed += self.missed.crossed * (self.crossing - 1)
+        return streamed / self.bytes + self.missed.scattered * self._each(machine)
+
+    def storing(self, machine: Machine) -> float:
+        """Return those cycles of scattered stores: in order, they hold up the loads behind them."""
+        return self.missed.stored * self._each(machine)
+
+    def _each(self, machine: Machine) -> float:
+        """Return the cycles of a scattered line."""
+        return max(self.latency / machine.misses, machine.l1_line / self.bytes)
 
 
 def sources(
@@ -83,7 +100,7 @@ def sources(
     idle : the bytes touched between two uses of an argument, by its number
     """
     cores = max(min(machine.threads, machine.cores), 1)
-    sizes = _Sizes(nests, machine.l1_line)
+    sizes = _Sizes(nests, machine)
     whole = sizes.of(None, 0)
     missed: list[Missed] = []
     for level in levels[:-1]:
@@ -96,7 +113,8 @@ def sources(
     for level, (near, far) in zip(levels[1:], pairwise(missed), strict=True):
         rate = min(level.rate, max(level.rate_all, level.rate) / threads) / machine.clock
         latency = latencies.get(level.name, machine.memory_latency)
-        found.append(Source(level.name, rate, latency, near.beyond(far)))
+        again = 100 / machine.l2_crossing if level.name == "L2" else 1.0
+        found.append(Source(level.name, rate, latency, near.beyond(far), again))
     return found
 
 
@@ -105,9 +123,22 @@ class _Sizes:
     """Footprints of the steps of a kernel: bytes touched, each counted once."""
 
     nests: Sequence[Nest]
-    line: int
+    machine: Machine
     known: dict[tuple[int, int], float] = field(default_factory=dict[tuple[int, int], float])
     runs: dict[Access, float] = field(default_factory=dict[Access, float])
+
+    @property
+    def line(self) -> int:
+        """The bytes of a line."""
+        return self.machine.l1_line
+
+    def crossed(self, nest: Nest, found: Sequence[Access]) -> float:
+        """Return the part of an array's lines that are read by loads across their ends."""
+        read = [a for a in found if not a.written and nest.axis in a.loops]
+        if nest.width == 1 or not read:
+            return 0.0
+        loads = max(self.line / min(self.machine.unit_bits // 8, nest.width * read[0].bytes), 1.0)
+        return min(crossing(nest, read[0], self.machine) * loads, 1.0)
 
     def of(self, nest: Nest | None, depth: int) -> float:
         """Return the footprint of one step of ``depth`` levels: of one op, or of all for None."""
@@ -141,7 +172,7 @@ def _missed(
 
     held : an array survives from the last launch if no more than these bytes were touched since
     """
-    read = written = lines = 0.0
+    read = written = lines = stored = crossed = 0.0
     packed: dict[Access, float] = {}
     seen: dict[SSAValue, float] = {}
     line = sizes.line
@@ -167,12 +198,14 @@ def _missed(
                 lines += new / line * alone
             if any(access.written for access in found):
                 written += new
+                stored += new / line * alone
             if not all(access.written for access in found):
                 read += new
+                crossed += new * sizes.crossed(nest, found)
         for access in nest.accesses:
             if access.is_copy and depth > nest.packed[access.operand]:
                 read += _through(nest, access, depth, line)
-    return Missed(read, written, lines, packed)
+    return Missed(read, written, lines, stored, crossed, packed)
 
 
 def _touched(nests: Sequence[Nest], depth: int, line: int) -> dict[SSAValue, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
@@ -96,17 +96,21 @@ class Reading:
         return max((access.bytes for access in self.given), default=4)
 
 
-def readings_of(function: kernel.FuncOp, fma: bool, shapes: Shapes) -> list[Reading]:
+def readings_of(
+    function: kernel.FuncOp, fma: bool, shapes: Shapes, unaligned: Collection[int] = ()
+) -> list[Reading]:
     """Return the properties of the ops of a kernel.
 
     fma : whether a multiply-add is one instruction
+    unaligned : the arguments that may begin within a cache line, by number
     """
-    return [_reading(op, fma, shapes) for op in loop_ops(function)]
 
+    def reading(op: LoopedOp) -> Reading:
+        body = count(op.body.block, fma) if isinstance(op, linalg.GenericOp) else Count()
+        given = accesses(op, shapes, unaligned)
+        return Reading(op, loop_sizes(op, shapes), tuple(loops_of(op)), given, body)
 
-def _reading(op: LoopedOp, fma: bool, shapes: Shapes) -> Reading:
-    body = count(op.body.block, fma) if isinstance(op, linalg.GenericOp) else Count()
-    return Reading(op, loop_sizes(op, shapes), tuple(loops_of(op)), accesses(op, shapes), body)
+    return [reading(op) for op in loop_ops(function)]
 
 
 @dataclass

@@ -104,7 +104,7 @@ class Schedule(Pass):
         """Schedule each kernel."""
         done = write_all_tuned(op, self.lock) if self.lock else set[kernel.FuncOp]()
         machine, launches = machine_of(self.machine), launches_of(op)
-        ready, idle = constant_arguments(op), Program(op).idle
+        ready, program = constant_arguments(op), Program(op)
         for function in op.ops:
             if not isinstance(function, kernel.FuncOp):
                 continue
@@ -112,7 +112,11 @@ class Schedule(Pass):
             if tuned or (not _is_by_hand(function) and not _in_groups(function, machine)):
                 choose_lanes(function, machine)
                 name = function.sym_name.data
-                given = Arguments(ready.get(name, set[int]()), idle.get(name, {}))
+                given = Arguments(
+                    ready.get(name, set[int]()),
+                    program.idle.get(name, {}),
+                    program.unaligned.get(name, ()),
+                )
                 schedule = partial(_schedule, machine=machine, given=given)
                 some = given.ready if machine.l2 and machine.versions else None
                 with_versions(function, some, schedule, tuned, machine)
@@ -219,7 +223,7 @@ def _reads_in_place(
 
     Rounding depends on this choice, so it is made for one thread whatever their number.
     """
-    if not chosen.may_read_in_place or not all_known(function):
+    if not chosen.in_place or not all_known(function):
         return False
     shared = choices.number(function, "kernel.shared")
     nest = Nest(function, [read(op) for op in loop_ops(function)], shared)
@@ -234,7 +238,7 @@ def _reads_in_place(
         if not nest.steps:
             return False
         tiled = run_in_parallel(nest, one, given)
-    return is_faster(function, tiled, packed, one)
+    return is_faster(function, tiled, packed, one, given, chosen.in_place)
 
 
 def _vectorise_band(nest: Nest, machine: Machine) -> None:

@@ -26,10 +26,16 @@ class Arguments(NamedTuple):
     """Arguments that are the same in every call: to pack them costs nothing."""
     idle: Mapping[int, float] = {}
     """Bytes that a program touches between two uses of an argument, where known."""
+    unaligned: Collection[int] = ()
+    """Arguments that a call gives, which may begin within a cache line."""
 
     def is_ready(self, value: SSAValue) -> bool:
         """Whether an operand is the same in every call."""
         return isinstance(value, BlockArgument) and value.index in self.ready
+
+    def is_unaligned(self, value: SSAValue) -> bool:
+        """Whether an operand may begin within a cache line."""
+        return isinstance(value, BlockArgument) and value.index in self.unaligned
 
     def distance(self, value: SSAValue, bytes: int) -> float:
         """Return the bytes touched between two uses of an operand: at least its own ``bytes``."""

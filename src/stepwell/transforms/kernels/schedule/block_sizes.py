@@ -256,11 +256,9 @@ def block_of(
     wide = found.size(shared - 1)
     others = prod(map(found.size, range(first))) * -(-wide // columns)
     packed = wide * before * found.size(last) * bytes
-    wanted = -(
-        -prod(sizes)
-        * others
-        // busy(machine, MIN_BLOCKS if packed <= machine.l2 // 4 else MIN_FAR_BLOCKS)
-    )
+    least = busy(machine, MIN_BLOCKS if packed <= machine.l2 // 4 else MIN_FAR_BLOCKS)
+    least = least if machine.threads > 1 else 1  # each block of rows packs the columns again
+    wanted = -(-prod(sizes) * others // least)
     wanted = max(-(-wanted // rows), 8) * rows
     unknown = first == shared - 2 and found.extents[first] == DYNAMIC_INDEX
     most = machine.l2 // 2 // (deep * bytes)  # rows counted at launch are split evenly there

@@ -66,6 +66,7 @@ from stepwell.transforms.kernels.schedule.dot_products import (
     multiplied,
 )
 from stepwell.transforms.kernels.schedule.reasons import explain_choice, spell_bytes
+from stepwell.transforms.kernels.schedule.searching import MODEL_ERROR
 from stepwell.transforms.kernels.schedule.tiles import MAX_ROW_VECTORS
 from stepwell.transforms.kernels.schedule.vectors import (
     ASSUMED_EXTENT,
@@ -157,8 +158,10 @@ def _chosen(
     dots = None if along else multiplied(found, first, shared, machine)
     free = given.is_ready(operand) and not along
     free = free and dots is None  # blocks pack words themselves
-    enough = _in_place_bytes(found, packed, shared, width, machine, high)
-    enough = min(enough, machine.l1 // SMALL_L1_DIVISOR) if free else enough
+    usual = _in_place_bytes(found, packed, shared, width, machine, high)
+    in_place = _in_place_part(found, packed, shared, bytes > reads_in_place(machine))
+    asks = in_place and dots is None and given.is_unaligned(operand)
+    enough = min(usual, machine.l1 // SMALL_L1_DIVISOR) if free or asks else usual
     of_bytes = dots is not None and TOTALS[dots[0]] == "i32"
     in_words = of_bytes and high >= MIN_ROWS_OF_WORDS and bytes < machine.last_cache // 8
     settled = free or along or in_words
@@ -175,15 +178,11 @@ def _chosen(
     if dots is not None:
         return _in_words(found, first, shared, width, machine, dots)
     plain = _by_sizes(found, first, shared, (width, size), machine, along, free)
-    explain_choice(found.op, lambda: why_packed(operand, bytes, enough, machine.l2, free))
+    explain_choice(found.op, lambda: why_packed(operand, bytes, usual, machine.l2, free))
     if not free and not along:
         simple = _in_rows(found, packed, shared, plain.tile[1] * plain.width)
-        plain = replace(
-            plain,
-            pack_columns="first" if simple else "",
-            prefetch=bytes >= machine.l2,
-            may_read_in_place=_may_read_in_place(found, packed, shared, first),
-        )
+        how, far = "first" if simple else "", bytes >= machine.l2
+        plain = replace(plain, pack_columns=how, prefetch=far, in_place=in_place)
     chosen = _widened(found, plain, packed, first, shared)
     explain_choice(found.op, lambda: why_sizes(plain.tile, chosen.block, size))
     if chosen.prefetch:
@@ -204,10 +203,17 @@ def _candidate(ops: Sequence[Loops], shared: int, machine: Machine) -> tuple[Loo
     return found, packed
 
 
-def _may_read_in_place(found: Loops, packed: int, shared: int, first: int) -> bool:
-    """Whether a kernel is a plain product whose packed operand has contiguous columns."""
-    product = first == shared - 2 and len(found.parallel) == shared + 1
-    return product and not _is_widened(found) and stride(found.where[packed], shared - 1) == 1
+def _in_place_part(found: Loops, packed: int, shared: int, large: bool) -> float:
+    """Return the part of the time in place that blocks must not exceed; 0 if they are settled.
+
+    Only a plain product whose packed operand has contiguous columns may read it in place. One that
+    usually does, if it is not ``large``, is packed where the cost model is certain of the gain.
+    """
+    product = _first(found, packed, shared) == shared - 2 and len(found.parallel) == shared + 1
+    along = stride(found.where[packed], shared - 1) == 1
+    if not product or not along or _is_widened(found) or DYNAMIC_INDEX in found.extents:
+        return 0.0
+    return 1.0 if large else 1 - MODEL_ERROR
 
 
 def _by_sizes(

@@ -33,6 +33,8 @@ def why_packed(operand: SSAValue, bytes: int, enough: int, l2: int, free: bool) 
     name = f"%{operand.name_hint}" if operand.name_hint else "the operand of the columns"
     if free:
         return f"in blocks, {name} packed: it is the same in every call, so that costs nothing"
+    if bytes <= enough:
+        return f"in blocks, {name} packed: it begins anywhere in a line, so loads would read two"
     least = (
         "lies across its rows" if enough < l2 // 4 else f"exceeds a quarter of L2 ({l2 >> 10} KB)"
     )

@@ -33,8 +33,8 @@ class Contraction:
     """How the operand of the rows is packed; None if it is read in place."""
     accumulate_in_f32: bool = False
     prefetch: bool = False
-    may_read_in_place: bool = False
-    """Whether both operands may also be read where they lie, at a price."""
+    in_place: float = 0.0
+    """The part of the time in place that blocks must not exceed; 0 if they are settled."""
 
     def levels(self, ops: Sequence[Loops], shared: int) -> Schedule:
         """Return the levels of a kernel with these ops."""
