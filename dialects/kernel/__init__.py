@@ -6,7 +6,7 @@ from stepwell.dialects.kernel import interpretation
 from stepwell.dialects.kernel.callback import CallbackOp
 from stepwell.dialects.kernel.check import CheckOp
 from stepwell.dialects.kernel.concurrent import ConcurrentOp
-from stepwell.dialects.kernel.dot_tiles import DotTileOp
+from stepwell.dialects.kernel.dot_tiles import DotTileOp, ReleaseTilesOp
 from stepwell.dialects.kernel.dots import SUMS, DotOp
 from stepwell.dialects.kernel.grain import GrainOp
 from stepwell.dialects.kernel.levels import ScheduleAttr
@@ -20,7 +20,8 @@ KERNEL = Dialect(
     "kernel",
     [
         *(FuncOp, LaunchOp, ConcurrentOp, ReturnOp, StackOp),
-        *(PrefetchOp, GrainOp, LookupOp, DotOp, DotTileOp, CheckOp, CallbackOp),
+        *(PrefetchOp, GrainOp, LookupOp, DotOp, DotTileOp, ReleaseTilesOp),
+        *(CheckOp, CallbackOp),
     ],
     [ScheduleAttr, VersionAttr],
 )
@@ -38,6 +39,7 @@ __all__ = [
     "LaunchOp",
     "LookupOp",
     "PrefetchOp",
+    "ReleaseTilesOp",
     "ReturnOp",
     "ScheduleAttr",
     "StackOp",

@@ -111,9 +111,11 @@ _STORES: dict[type[Any], str] = {
     vector.StoreOp: "base",
     vector.MaskedStoreOp: "base",
     memref.CopyOp: "destination",
+    kernel.DotTileOp: "sums",
 }
 _READS = (
     kernel.PrefetchOp,
+    kernel.ReleaseTilesOp,
     memref.LoadOp,
     memref.DimOp,
     memref.RankOp,

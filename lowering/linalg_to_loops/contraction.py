@@ -60,7 +60,12 @@ class Contraction:
             at[k] = Range(*opened.get(k, (Index(), end)), size)
         extent = self.tiles.extent
         at[levels.depth] = Range(Index(), extent, extent.number or 0)
+        if self.tiles.unit is None:
+            self._walk(self.threads, at)
+            return
+        self.tiles.unit.begin()
         self._walk(self.threads, at)
+        self.tiles.unit.end()
 
     # levels
 

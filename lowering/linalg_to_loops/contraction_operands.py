@@ -15,10 +15,10 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
+from stepwell.analysis.levels.matrix_units import for_matrix_unit
 from stepwell.analysis.levels.queries import DOUBLE_BUFFERED
 from stepwell.analysis.products import dot_elements
 from stepwell.analysis.structured import in_panels
-from stepwell.dialects.kernel.dot_tiles import SIDE
 from stepwell.lowering.linalg_to_loops.contraction_levels import ContractionLevels, Ranges
 from stepwell.lowering.linalg_to_loops.dots import DotPacking, dot_body
 from stepwell.lowering.linalg_to_loops.f32_accumulation import accumulate_in_f32
@@ -49,8 +49,8 @@ class Operands:
         self.frame, self.of, self.extents = frame, of, frame.ends
         self.row_operand, self.column_operand = of.roles()
         self.dims = [dims_of(access.exprs) for access in of.sum.inputs]
-        detail = self._detail(self.row_operand)
-        self.biased, self.dots = detail == "biased_dot", detail in ("dot", "biased_dot")
+        self.biased = self._detail(self.row_operand) == "biased_dot"
+        self.dots = self._detail(self.column_operand) == "dot"
         self.in_f32 = of.levels.action("sum") is not None
         self.product = accumulate_in_f32(of.sum) if self.in_f32 else of.sum
         if self.dots:
@@ -83,18 +83,9 @@ class Operands:
 
     @property
     def for_matrix_unit(self) -> bool:
-        """Whether tiles of words are a multiple of the size that a matrix unit multiplies.
-
-        Only sums over one loop, in blocks of rows and columns, use the unit; others sum in
-        registers.
-        """
-        rows, columns = self.of.tile
-        levels = self.of.levels.levels[: self.of.levels.walked]
-        alone = all(x.step == 1 for x in levels if x.loop < self.of.row)
-        inside = levels[self.of.levels.splits[0] + 1 :]
-        lines = any(x.loop < self.of.row for x in inside)
-        sizes = self.dots and not self.biased and rows % SIDE == columns % SIDE == 0
-        return sizes and alone and not lines and len(self.of.sum.reduced) == 1
+        """Whether tiles of words are for a matrix unit."""
+        found = for_matrix_unit(self.of.levels, self.of.tile, self.of.row)
+        return self.dots and not self.biased and found
 
     def _detail(self, operand: int) -> str:
         """Return how an operand is packed: after ``as``."""

@@ -14,8 +14,6 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, f32
 from xdsl.ir import SSAValue
 
-from stepwell.analysis.products import dot_elements
-from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.contraction_levels import (
     Range,
@@ -28,6 +26,7 @@ from stepwell.lowering.linalg_to_loops.double_buffering import DoubleBuffering
 from stepwell.lowering.linalg_to_loops.epilogue import is_long
 from stepwell.lowering.linalg_to_loops.f32_accumulation import joined
 from stepwell.lowering.linalg_to_loops.frame import Frame
+from stepwell.lowering.linalg_to_loops.matrix_unit import MatrixUnit
 from stepwell.lowering.linalg_to_loops.nest import write_ops
 from stepwell.lowering.linalg_to_loops.partial_sums import PartialSums, row_number
 from stepwell.lowering.linalg_to_loops.points import start
@@ -62,7 +61,12 @@ class Tiles:
         self.operands = Operands(frame, of)
         others = [op for op in self.plan.ops if op is not of.sum]
         rows, columns = of.tile
-        self.long = is_long(others, rows * columns // of.width) or self.operands.for_matrix_unit
+        many = rows * columns // of.width
+        self.unit: MatrixUnit | None = None
+        if self.operands.for_matrix_unit:
+            into = not others and self.cut is None and self._is_whole(of.column)
+            self.unit = MatrixUnit(frame, self.operands, self.sums, into)
+        self.long = self.unit is not None or is_long(others, many)
         """Whether the sums of a tile wait in scratch for a loop over the epilogue."""
         asks = levels.action("prefetch") is not None
         packed = self.operands.columns if asks else None
@@ -97,7 +101,7 @@ class Tiles:
         known = self._is_whole(self.of.row) and self._is_whole(self.of.column)
         if self.cut is not None:
             self.sums.allocate(self.of.sizes(self.cut, self.frame.ends))
-        elif self.long or not known:
+        elif (self.long or not known) and not (self.unit and self.unit.into_result):
             self.sums.allocate([self.of.tile[0], self.of.tile[1]])
 
     def begin_part(self, at: Ranges, start: Index, count: Index) -> None:
@@ -124,8 +128,10 @@ class Tiles:
 
     def tile(self, at: Ranges) -> None:
         """Write the tile at ``at``."""
-        if self.operands.for_matrix_unit:
-            self._unit_tile(at)
+        if self.unit is not None:
+            self.unit.tile(at, self.operands.since, self.steps, self.cut is not None)
+            if not self.unit.into_result:
+                self._if_last(lambda: self.finish_tile(at), lambda: None)
             return
         sums = (None,) * len(self.of.sum.reduced)
         if self.buffers is not None:
@@ -146,26 +152,6 @@ class Tiles:
             self.sums.store(at, done)
         else:
             self._if_last(lambda: self._epilogue(at, done), lambda: self.sums.store(at, done))
-
-    def _unit_tile(self, at: Ranges) -> None:
-        """Write a tile of dot products whose accumulators are in scratch."""
-        rows, columns = self.operands.rows, self.operands.columns
-        elements = dot_elements(self.of.sum.body) if self.of.sum.body is not None else None
-        assert elements is not None and rows is not None and columns is not None
-        operands, value = self.operands, self.writer.value
-        if self.cut is None:
-            self.sums.fill()
-        self.writer.insert(
-            kernel.DotTileOp(
-                (self.sums.scratch, value(self.sums.place(at, 0, 0)[0])),
-                (rows.packing.scratch, value(at[self.of.row].start - rows.begin[0])),
-                columns.packing.scratch,
-                value(self.steps),
-                self.of.tile[0],
-                (elements[operands.row_operand], elements[operands.column_operand]),
-            )
-        )
-        self._if_last(lambda: self.finish_tile(at), lambda: None)
 
     def _grid(
         self, at: Ranges, rows: Sequence[Index], further: Sequence[Index | None] = ()

@@ -127,17 +127,16 @@ kernel.func @halves(%x: memref<4x17xbf16>, %w: memref<17x16xbf16>, %y: memref<4x
 }
 
 // A tile of 32 rows is for a unit that multiplies whole tiles: rows of words lie one behind the other, whatever the layout of the
-// operand, the sums wait in scratch, and what follows reads them there.
+// operand. Without an epilogue the sums are written where they belong.
 // CHECK-LABEL: kernel.func @unit
+// CHECK:         %shapes = memref.alloca() {alignment = 64 : i64} : memref<1xi64>
+// CHECK:         memref.store {{.*}}, %shapes
 // CHECK:         %packed = memref.alloca() {alignment = 64 : i64} : memref<5x32xi32>
 // CHECK:         %packed_1 = memref.alloca() {alignment = 64 : i64} : memref<64x21xi32>
 // CHECK:         memref.store {{.*}}, %packed_1
-// CHECK:         %sums = memref.alloca() {alignment = 64 : i64} : memref<32x32xi32>
 // CHECK:         scf.for %i
-// CHECK:           vector.store {{.*}}, %sums
-// CHECK:           kernel.dot_tile %sums[%{{.*}}], %packed_1[%{{.*}}] of i8, %packed of i8, %{{.*}} rows 32
-// CHECK:           vector.load %sums
-// CHECK:           vector.store {{.*}}, %y
+// CHECK:           kernel.dot_tile %y[%{{.*}}], %packed_1[%{{.*}}] of i8, %packed of i8, %{{.*}} rows %{{.*}} of 32 shapes %shapes from_zero
+// CHECK:         kernel.release_tiles %shapes
 #across = affine_map<(d0, d1, d2) -> (d2, d0)>
 kernel.func @unit(%x: memref<18x64xi8>, %w: memref<18x32xi8>, %y: memref<64x32xi32>)
     attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 64, for d1 by 32, for d2 by 20 {pack 0 as dot, pack 1 as dot}, for d0 by 32, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>} {
@@ -151,6 +150,37 @@ kernel.func @unit(%x: memref<18x64xi8>, %w: memref<18x32xi8>, %y: memref<64x32xi
     %p = arith.muli %e, %f : i32
     %t = arith.addi %s, %p : i32
     linalg.yield %t : i32
+  }
+  kernel.return
+}
+
+// Rows of whole words are read in place. An epilogue finds the sums in scratch, which hold those of one tile.
+// CHECK-LABEL: kernel.func @unit_in_place
+// CHECK:         %packed = memref.alloca() {alignment = 64 : i64} : memref<32x32xi32>
+// CHECK:         %sums = memref.alloca() {alignment = 64 : i64} : memref<32x32xf32>
+// CHECK:         scf.for %i
+// CHECK:           kernel.dot_tile %sums[%{{.*}}], %x[%i, %{{.*}}] of bf16, %packed of bf16, %{{.*}} rows %{{.*}} of 32 shapes %shapes from_zero
+// CHECK:           vector.load %sums
+// CHECK:           vector.store {{.*}}, %z
+#both = affine_map<(d0, d1) -> (d0, d1)>
+kernel.func @unit_in_place(%x: memref<64x64xbf16>, %w: memref<64x32xbf16>, %y: memref<64x32xf32>, %z: memref<64x32xf32>)
+    attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 64, for d1 by 32, for d2 by 64 {pack 1 as dot}, for d0 by 32], op 0 [for d2, unroll d0, unroll d1 by 16, vector d1 by 16], op 1 [unroll d0, unroll d1 by 16, vector d1 by 16]>} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<64x32xf32>)
+  linalg.generic {indexing_maps = [#rows, #columns, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<64x64xbf16>, memref<64x32xbf16>) outs(%y : memref<64x32xf32>) {
+  ^bb0(%a: bf16, %b: bf16, %s: f32):
+    %e = arith.extf %a : bf16 to f32
+    %f = arith.extf %b : bf16 to f32
+    %p = arith.mulf %e, %f : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+  linalg.generic {indexing_maps = [#both, #both], iterator_types = ["parallel", "parallel"]}
+      ins(%y : memref<64x32xf32>) outs(%z : memref<64x32xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %n = arith.negf %a : f32
+    linalg.yield %n : f32
   }
   kernel.return
 }

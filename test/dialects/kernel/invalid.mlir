@@ -301,25 +301,26 @@ func.func @main(%s: vector<4xf32>, %x: vector<8xi32>) {
 // -----
 
 // kernel_dot_tile_c1
-func.func @main(%z: memref<32x32xi32>, %x: memref<32x9xi32>, %w: memref<9x32xi32>, %i: index) {
+func.func @main(%z: memref<32x32xi32>, %x: memref<32x9xi32>, %w: memref<9x32xi32>, %i: index, %s: memref<1xi64>) {
   // expected-error@+1 {{products of bf16 are added to f32}}
-  kernel.dot_tile %z[%i], %x[%i] of bf16, %w of bf16, %i rows 32 : memref<32x32xi32>, memref<32x9xi32>, memref<9x32xi32>
+  kernel.dot_tile %z[%i, %i], %x[%i, %i] of bf16, %w of bf16, %i rows %i of 32 shapes %s : memref<32x32xi32>, memref<32x9xi32>, memref<9x32xi32>
   func.return
 }
 
 // -----
 
 // kernel_dot_tile_c2
-func.func @main(%z: memref<?x32xi32>, %x: memref<32x9xi32>, %w: memref<9x32xi32>, %i: index) {
-  // expected-error@+1 {{sums and words have two axes of known sizes, words being i32}}
-  kernel.dot_tile %z[%i], %x[%i] of i8, %w of i8, %i rows 32 : memref<?x32xi32>, memref<32x9xi32>, memref<9x32xi32>
+func.func @main(%z: memref<?x32xi32>, %x: memref<32x9xi32>, %w: memref<?x32xi32>, %i: index, %s: memref<1xi64>) {
+  // expected-error@+1 {{a tile needs an index for each axis of sums and rows, and i32 words of columns}}
+  kernel.dot_tile %z[%i, %i], %x[%i, %i] of i8, %w of i8, %i rows %i of 32 shapes %s : memref<?x32xi32>, memref<32x9xi32>, memref<?x32xi32>
   func.return
 }
 
 // -----
 
-func.func @main(%z: memref<32x24xi32>, %x: memref<32x9xi32>, %w: memref<9x24xi32>, %i: index) {
+// kernel_dot_tile_c3
+func.func @main(%z: memref<32x24xi32>, %x: memref<32x9xi32>, %w: memref<9x24xi32>, %i: index, %s: memref<1xi64>) {
   // expected-error@+1 {{a tile of 32 rows and 24 columns is not made of 16 by 16}}
-  kernel.dot_tile %z[%i], %x[%i] of i8, %w of i8, %i rows 32 : memref<32x24xi32>, memref<32x9xi32>, memref<9x24xi32>
+  kernel.dot_tile %z[%i, %i], %x[%i, %i] of i8, %w of i8, %i rows %i of 32 shapes %s : memref<32x24xi32>, memref<32x9xi32>, memref<9x24xi32>
   func.return
 }

@@ -76,14 +76,19 @@ func.func @dots(%s: i32, %x: i32, %w: i32, %t: vector<4xi32>, %v: vector<4xi32>,
 // CHECK-NEXT:    %e = kernel.dot %f, %v of bf16, %v of bf16 : vector<4xi32> -> vector<4xf32>
 // CHECK-NEXT:    %g = kernel.dot %r, %x of f16, %w of f16 : i32 -> f32
 
-// Products of words are added to 32 rows of sums in memory, 64 of which are there.
-func.func @tiles(%z: memref<64x32xf32>, %x: memref<64x40xi32>, %w: memref<40x32xi32>, %i: index, %n: index) {
-  kernel.dot_tile %z[%i], %x[%i] of bf16, %w of bf16, %n rows 32 : memref<64x32xf32>, memref<64x40xi32>, memref<40x32xi32>
+// Products of words are added to the first rows of a tile of 32 rows of sums in memory, 64 of which are there. Rows may be given as
+// elements too, and sums may be in the middle of a larger result.
+func.func @tiles(%z: memref<64x32xf32>, %x: memref<64x40xi32>, %w: memref<40x32xi32>, %i: index, %n: index, %s: memref<1xi64>, %y: memref<2x?x96xf32>, %v: memref<?x128xbf16>) {
+  kernel.dot_tile %z[%i, %i], %x[%i, %i] of bf16, %w of bf16, %n rows %i of 32 shapes %s : memref<64x32xf32>, memref<64x40xi32>, memref<40x32xi32>
+  kernel.dot_tile %y[%i, %i, %n], %v[%i, %n] of bf16, %w of bf16, %n rows %i of 32 shapes %s from_zero : memref<2x?x96xf32>, memref<?x128xbf16>, memref<40x32xi32>
+  kernel.release_tiles %s
   func.return
 }
 
 // CHECK-LABEL: func.func @tiles
-// CHECK-NEXT:    kernel.dot_tile %z[%i], %x[%i] of bf16, %w of bf16, %n rows 32 : memref<64x32xf32>, memref<64x40xi32>, memref<40x32xi32>
+// CHECK-NEXT:    kernel.dot_tile %z[%i, %i], %x[%i, %i] of bf16, %w of bf16, %n rows %i of 32 shapes %s : memref<64x32xf32>, memref<64x40xi32>, memref<40x32xi32>
+// CHECK-NEXT:    kernel.dot_tile %y[%i, %i, %n], %v[%i, %n] of bf16, %w of bf16, %n rows %i of 32 shapes %s from_zero : memref<2x?x96xf32>, memref<?x128xbf16>, memref<40x32xi32>
+// CHECK-NEXT:    kernel.release_tiles %s
 
 // What ends the call with an exception.
 func.func @check(%c: i1, %i: i64) {

@@ -85,4 +85,5 @@ static void tdpbf16ps(int z, int x, int w) {
 #define SW_TILE_LOAD(t, p, s) tile_load(t, p, s)
 #define SW_TILE_STORE(t, p, s) tile_store(t, p, s)
 #define SW_TILE_DOT(i, z, x, w) i(z, x, w)
+#define SW_TILE_ZERO(t) (tiles_configured ? memset(tile[t], 0, sizeof tile[t]) : (abort(), (void *)0))
 #define SW_TILE_RELEASE() (tiles_configured = 0)

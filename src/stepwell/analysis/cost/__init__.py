@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from stepwell.analysis.cost import launch, loops, memory, packing, parallel
 from stepwell.analysis.cost.accesses import Shapes, assumed
 from stepwell.analysis.cost.compute import ports_of
+from stepwell.analysis.cost.matrix_unit import on_unit
 from stepwell.analysis.cost.nest import nests_of, readings_of
 from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
@@ -88,7 +89,7 @@ class Predictor:
         """Return the seconds of one launch under a schedule."""
         machine, nests = self.machine, nests_of(self.readings, schedule)
         clock = machine.clock * 1e6
-        ports = [ports_of(nest, machine) for nest in nests]
+        ports = [on_unit(nest, ports_of(nest, machine), machine) for nest in nests]
         cycles = sum(each.cycles for each in ports) + self.written_out.cycles
         shares = parallel.shares_of(nests, machine)
         part = shares.longest

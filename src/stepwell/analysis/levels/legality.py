@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.levels.in_steps import InSteps
 from stepwell.analysis.levels.kernel_ops import is_free, writes_along
+from stepwell.analysis.levels.matrix_units import are_rows_of_words, for_matrix_unit
 from stepwell.analysis.levels.queries import DOTS, DOUBLE_BUFFERED, KernelLevels
 from stepwell.analysis.products import byte_products, dot_elements, exact_count
 from stepwell.analysis.structured import CASTS, dims_of, element, extents, in_panels, indices
@@ -333,11 +334,16 @@ class _Steps:
             refuse("only products of bytes summed in i32, and of halves in f32, are packed as dot")
         dots = [details.get(k, "") for k in (self.by_rows, self.by_columns)]
         plain = not (self.levels.action("sum") or self.levels.action("prefetch"))
-        if dots[0] not in ("dot", "biased_dot") or dots[1] != "dot" or not plain:
+        if dots[0] not in ("dot", "biased_dot", "") or dots[1] != "dot" or not plain:
             refuse("both operands are packed as dot, without 'sum as f32' and 'prefetch'")
+        if not dots[0] and not self._reads_words_in_place():
+            refuse(
+                "both operands are packed as dot, but for rows of whole words that a matrix unit "
+                "reads in place"
+            )
         last = self.levels.splits[-1]
         found = [self.levels.action("pack", k) for k in (self.by_rows, self.by_columns)]
-        if any(each is None or each[0] < last for each in found):
+        if any(each is not None and each[0] < last for each in found):
             refuse("operands are packed as dot inside of the levels that split the sum")
         if dots[0] == "biased_dot":
             if elements[self.by_rows] != "i8":
@@ -345,6 +351,15 @@ class _Steps:
             assert found[1] is not None
             if not self._is_one_tile(found[1][0]):
                 refuse("'biased_dot' is for one panel of columns")
+
+    def _reads_words_in_place(self) -> bool:
+        """Whether a matrix unit may read the rows in place, in whole steps of words."""
+        depth, bytes = self.levels.depth, _bytes(element(self.op.inputs[self.by_rows]))
+        sizes = self.sizes[depth], self.levels.levels[self.levels.splits[-1]].step
+        tile = self.tile[self.row], self.tile[self.column]
+        return for_matrix_unit(self.levels, tile, self.row) and are_rows_of_words(
+            indices(self.op)[self.by_rows], (self.row, depth), sizes, bytes
+        )
 
 
 def _widened(value: SSAValue) -> Attribute:

@@ -325,12 +325,16 @@ def block_of_words(
     tile: tuple[int, int],
     machine: Machine,
     terms: int,
+    in_place: bool,
 ) -> tuple[int, ...]:
     """Return the sizes of blocks that pack both operands as words of ``terms`` elements.
 
     Rows are packed once for each block of columns, and columns, at a higher cost, once for each
     block of rows; the choice is the cheapest that keeps all threads busy. Of images a block takes
     several lines, for which columns are packed once. No result depends on any of the sizes.
+
+    in_place : whether rows are read in place, which needs no scratch, and makes blocks as deep as
+        a panel may be
     """
     rows, columns = tile
     last = len(found.parallel) - 1
@@ -338,13 +342,13 @@ def block_of_words(
     size = WORD_BYTES // terms
     long *= size  # the sum is counted in bytes from here on
     before = max(prod(map(found.size, range(shared, last))), 1)
-    deep = _depth_of_words(found, long, before, columns)
+    deep = _depth_of_words(found, long, before, columns, in_place)
     whole = found.extents[last] != DYNAMIC_INDEX and long <= deep
     depth = deep // size
     lanes, bytes = machine.vector_bits // 32, before * deep
-    most = min(
-        machine.l2 // 2 // bytes, MAX_SCRATCH_BYTES // (bytes + ROW_PADDING_BYTES) // lanes * lanes
-    )
+    most = machine.l2 // 2 // bytes
+    if not in_place:
+        most = min(most, MAX_SCRATCH_BYTES // (bytes + ROW_PADDING_BYTES) // lanes * lanes)
     most = max((most if whole else min(most, MAX_SCRATCH_BYTES // (4 * columns))) // rows, 1) * rows
     batch = max(prod(map(found.size, range(shared - 2))), 1)
     long *= before
@@ -378,9 +382,10 @@ def _cheapest(sizes: tuple[int, int], bounds: tuple[int, int], wanted: int) -> t
     return min(enough, key=lambda c: (c[1] * high + COLUMN_PACKING_COST * c[0] * wide, c))
 
 
-def _depth_of_words(found: Loops, long: int, before: int, columns: int) -> int:
+def _depth_of_words(found: Loops, long: int, before: int, columns: int, in_place: bool) -> int:
     """Return the depth, in bytes, of a block of words of a sum of ``long`` bytes."""
-    most = min(MAX_WORDS_DEPTH_BYTES, MAX_SCRATCH_BYTES // columns) // before
+    most = MAX_SCRATCH_BYTES // columns
+    most = (most if in_place else min(most, MAX_WORDS_DEPTH_BYTES)) // before
     deepest = max(most // ROW_PADDING_BYTES, 1) * ROW_PADDING_BYTES
     if found.extents[-1] == DYNAMIC_INDEX:
         return max(deepest // 2, ROW_PADDING_BYTES)

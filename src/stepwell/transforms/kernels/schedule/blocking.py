@@ -57,13 +57,16 @@ from stepwell.transforms.kernels.schedule.blocking_reasons import (
 )
 from stepwell.transforms.kernels.schedule.contraction import Contraction
 from stepwell.transforms.kernels.schedule.dot_products import (
+    BOTH,
     IN_DOTS,
     IN_TILES,
     MATRIX_TILE,
+    ONE,
     SIDE,
     WORDS,
     fills_matrix_unit,
     multiplied,
+    reads_words_in_place,
 )
 from stepwell.transforms.kernels.schedule.reasons import explain_choice, spell_bytes
 from stepwell.transforms.kernels.schedule.searching import MODEL_ERROR
@@ -258,12 +261,15 @@ def _in_words(
     if unit:
         tile, width = MATRIX_TILE, SIDE
         explain_choice(found.op, lambda: IN_TILES)
-    explain_choice(found.op, lambda: IN_DOTS.format(WORDS[elements[0]]))
     terms = terms_of(elements[0])
-    sizes = block_of_words(found, first, shared, (tile[0], tile[1] * width), machine, terms)
+    in_place = unit and reads_words_in_place(found, shared, WORD_BYTES // terms)
+    packed = ONE if in_place else BOTH
+    explain_choice(found.op, lambda: IN_DOTS.format(packed, WORDS[elements[0]]))
+    shape = tile[0], tile[1] * width
+    sizes = block_of_words(found, first, shared, shape, machine, terms, in_place)
     explain_choice(found.op, lambda: why_sizes(tile, sizes, WORD_BYTES // terms))
     biased = elements == ("i8", "i8") and not machine.signed_dots and not unit
-    rows = "biased_dot" if biased else "dot"
+    rows = None if in_place else "biased_dot" if biased else "dot"
     return Contraction(width, tile, sizes, pack_rows=rows, pack_columns="dot")
 
 

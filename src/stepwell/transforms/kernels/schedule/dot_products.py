@@ -6,6 +6,7 @@ from math import prod
 
 from xdsl.dialects.builtin import i32
 
+from stepwell.analysis.levels.matrix_units import are_rows_of_words
 from stepwell.analysis.products import dot_elements
 from stepwell.analysis.structured import element
 from stepwell.core.dot_instructions import TOTALS, speedup, tile_instruction
@@ -24,9 +25,10 @@ IN_TILES = (
     "a unit of the machine multiplies tiles of 16 rows and columns, of which four are at hand"
 )
 IN_DOTS = (
-    "in blocks, both operands packed as words of {}, whose products are added up by one "
-    "instruction where there is such a one"
+    "in blocks, {} packed as words of {}, whose products are added up by one instruction where "
+    "there is such a one"
 )
+BOTH, ONE = "both operands", "the operand of the columns"
 WORDS = {"i8": "four bytes", "ui8": "four bytes", "f16": "two f16", "bf16": "two bf16"}
 
 
@@ -68,3 +70,13 @@ def fills_matrix_unit(
         and lanes >= SIDE
         and bool(tile_instruction(machine.instructions.split("+"), *elements))
     )
+
+
+def reads_words_in_place(found: Loops, shared: int, bytes: int) -> bool:
+    """Whether the unit reads the operand of the rows in place: its rows are whole steps of words.
+
+    bytes : of an element
+    """
+    loops = shared - 2, len(found.parallel) - 1
+    rows = next(each for each in found.operands if loops[0] in each.loops)
+    return are_rows_of_words(rows.place, loops, found.extents[loops[1] :], bytes)

@@ -24,6 +24,7 @@ from stepwell.transforms.kernels.schedule.block_sizes import (
     ROW_PADDING_BYTES,
     TILES,
 )
+from stepwell.transforms.kernels.schedule.dot_products import MATRIX_TILE
 
 INTERLEAVES = (1, 2, 4, 8)
 BANDS = (2, 3, 4, 5, 6, 8, 12)
@@ -69,7 +70,12 @@ def _with_steps(levels: KernelLevels, steps: Mapping[int, int]) -> Schedule:
 
 
 def _tiles(levels: KernelLevels, machine: Machine) -> list[Schedule]:
-    """Return variants with other register tiles; a block stays one of whole tiles."""
+    """Return variants with other register tiles; a block stays one of whole tiles.
+
+    The tile of a matrix unit is the one that it has.
+    """
+    if levels.tile == MATRIX_TILE and "dot" in levels.packs.values():
+        return []
     old_rows, old_vectors = levels.tile
     width = max(lanes.width for lanes in levels.lanes)
     registers = machine.vector_registers or (32 if machine.vector_bits >= 512 else 16)
