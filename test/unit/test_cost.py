@@ -9,7 +9,7 @@ import pytest
 
 from stepwell.analysis.cost import Breakdown, Predictor, predict
 from stepwell.analysis.cost.accesses import assumed
-from stepwell.analysis.cost.compute import crossing
+from stepwell.analysis.cost.compute import crossing, ports_of
 from stepwell.analysis.cost.nest import nests_of, readings_of
 from stepwell.analysis.cost.program import Program
 from stepwell.analysis.levels import KernelLevels, check_levels, kernel_levels, schedule_of
@@ -405,3 +405,50 @@ def test_places_are_chosen_alike_for_any_number_of_threads() -> None:
 def test_loops_that_do_not_run_share_nothing() -> None:
     shares = scheduled(unary("exp", "4x0xf32"), "[parallel d1 {grain 4}, for d0]")
     assert shares.threads == 1
+
+
+def test_stores_that_cross_the_end_of_a_line_take_two() -> None:
+    """Granite Rapids: a vector is stored in 1.0 cycles, in 2.0 across the end of a line."""
+    levels = "[for d0, for d1 by 16, vector d1 by 16]"
+    stores: list[float] = []
+    for columns in (1024, 1021):
+        text = unary("neg", f"64x{columns}xf32")
+        (function,) = (f for f in lowered(text, XEON).module.ops if isinstance(f, kernel.FuncOp))
+        (nest,) = nests_of(readings_of(function, XEON.fma, assumed), schedule_from(levels))
+        stores.append(ports_of(nest, XEON).stores)
+    assert stores == pytest.approx([64 * 64, 64 * 63 * (1 + 15 / 16) + 64 * 13], rel=0.01)
+
+
+STEPS = """
+func.func @main(%w: tensor<512x512xf32>, %b: tensor<1048576xf32>, %h: tensor<1x512xf32>)
+    -> (tensor<1x512xf32>, tensor<1048576xf32>) {
+  %r = nd.scan (%x = %h) {length = 100} : (tensor<1x512xf32>) -> tensor<1x512xf32> {
+    %y = nd.matmul %x, %w : (tensor<1x512xf32>, tensor<512x512xf32>) -> tensor<1x512xf32>
+    nd.yield %y : tensor<1x512xf32>
+  }
+  %n = nd.exp %b : tensor<1048576xf32>
+  func.return %r, %n : tensor<1x512xf32>, tensor<1048576xf32>
+}
+"""
+
+
+def test_an_operand_of_each_iteration_is_near() -> None:
+    """The matrix of a loop was used in the iteration before, whatever a call touches besides."""
+    for stage in ("kernels", "buffers"):
+        program = Program(lowered(STEPS, XEON, stage).module)
+        (distances,) = (d for name, d in program.idle.items() if "matmul" in name)
+        assert 0 < max(distances.values()) < 1.1 * 512 * 512 * 4
+
+
+def test_windows_of_one_array_come_from_memory_once() -> None:
+    text = """
+func.func @main(%x: tensor<1024x1024xf32>) -> tensor<1022x1024xf32> {
+  %a = nd.slice %x[:1022, :] : tensor<1024x1024xf32> -> tensor<1022x1024xf32>
+  %b = nd.slice %x[2:, :] : tensor<1024x1024xf32> -> tensor<1022x1024xf32>
+  %c = nd.add %a, %b : tensor<1022x1024xf32>
+  func.return %c : tensor<1022x1024xf32>
+}
+"""
+    program = Program(lowered(text, XEON, "buffers").module)
+    (distances,) = program.idle.values()
+    assert sorted(d < 0 for d in distances.values()) == [False, False, True]

@@ -91,6 +91,7 @@ class Machine:
     l2_rate: int = number(100_000, "MB/s", "one core reads from the second cache", 1)
     l2_rate_all: int = number(100_000, "MB/s", "all cores read from second caches", 1)
     l2_crossing: int = number(83, "%", "of that rate where loads cross ends of lines", 1, 100)
+    l2_write: int = number(0, "MB/s", "one core writes to it; 0 for as quickly as it reads")
     l3_line: int = power(64, "bytes", "line of the last cache", 4096)
     l3_ways: int = number(16, "", "ways of the last cache", 1, 1 << 16)
     l3_shared_by: int = number(1, "threads", "that share a last cache", 1, 1 << 16)
@@ -233,6 +234,8 @@ PROPERTIES: dict[str, Property] = {f.name: property_of(f) for f in fields(Machin
 QUICK = 2
 """A last cache up to this multiple of memory's rate for one core hardly differs from memory: Zen
 4's gives 3.6 times, Zen 5's 2.3, that of Sapphire Rapids and its successors 1.9 (measured)."""
+GUEST = "hypervisor"
+"""The flag of a processor that a virtual machine shows."""
 SHOWN = 60
 """Characters of an unreadable property that the message repeats."""
 
@@ -302,7 +305,10 @@ def machine_of(facts: Facts, threads: int) -> Machine:
     """
     found = most_like(facts.identity, facts.flags)
     machine = _of_file(found) if found else Machine()
+    assumed = machine.l3
     machine = replace(machine, **{"threads": threads, "cores": threads, **facts.read})
+    if found and GUEST in facts.flags and machine.l3 // machine.l3_shared_by > assumed:
+        machine = replace(machine, l3=assumed)  # a guest was told of all caches of its host
     shared = {
         f"{rate}_all": min(getattr(machine, rate) * machine.cores, getattr(machine, f"{rate}_all"))
         for rate in ("l3_rate", "memory_rate")

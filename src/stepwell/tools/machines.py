@@ -35,7 +35,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "caches": tuple(
         f"l{level}{what}"
         for level in (1, 2, 3)
-        for what in ("", "_line", "_ways", "_shared_by", "_rate", "_rate_all")
+        for what in ("", "_line", "_ways", "_shared_by", "_rate", "_rate_all", "_write")
+        if what != "_write" or level == 2
     ),
     "waiting": ("l2_latency", "l3_latency", "memory_latency", "misses"),
     "memory": ("memory_rate", "burst", "memory_rate_all", "memory_write", "memory_write_all"),

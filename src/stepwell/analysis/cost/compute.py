@@ -218,20 +218,18 @@ def _passes(nest: Nest, access: Access, point: Point, machine: Machine) -> tuple
     if nest.axis not in access.loops:
         return (1.0 if access.written else machine.broadcast / 100), 0.0
     stride = access.stride(nest.axis)
-    if stride == 1 and access.written:
-        return passes, 0.0
-    loads = passes * (1 + crossing(nest, access, machine))
+    moved = passes * (1 + crossing(nest, access, machine))
     if stride == 1:
-        return loads, 0.0
+        return moved, 0.0
     if _is_transposed(nest, access, point):
         return passes, log2(nest.width) * passes
     if stride in STRIDES and not access.written:
-        return loads * abs(stride), (abs(stride) - 1) * passes
+        return moved * abs(stride), (abs(stride) - 1) * passes
     return nest.width * machine.gather * machine.load_ports, 0.0
 
 
 def crossing(nest: Nest, access: Access, machine: Machine) -> float:
-    """Return the part of the loads that cross the end of a cache line, each of which takes two.
+    """Return the part of loads or stores that cross the end of a line: each takes two passes.
 
     They begin at multiples of what all strides of the other loops have in common, and the array at
     a multiple of what allocators align to.

@@ -12,11 +12,14 @@ from xdsl.ir import SSAValue
 from stepwell.analysis.cost.accesses import Access, without_overlaps
 from stepwell.analysis.cost.compute import crossing
 from stepwell.analysis.cost.nest import Nest
+from stepwell.analysis.cost.reuse import WITH_ANOTHER
 from stepwell.core.machine import Level, Machine
 
 PREFETCHED_LINES = 4
 """Consecutive lines after which hardware prefetches the next (Intel's and AMD's guides: two to
 four)."""
+NOTHING = WITH_ANOTHER / 2
+"""Bytes below those of any operand but one that comes with another."""
 MAX_STREAMS = 16
 """Streams that hardware prefetchers follow at a time (Intel's and AMD's guides: 16 to 32)."""
 
@@ -77,7 +80,8 @@ class Source:
         scattered = self.missed.scattered * machine.l1_line
         streamed = max(self.missed.read + self.missed.written - scattered, 0.0)
         streamed += self.missed.crossed * (self.crossing - 1)
-        return streamed / self.bytes + self.missed.scattered * self._each(machine)
+        lines = self.missed.scattered * self._each(machine)
+        return streamed / self.bytes + lines + self._written_back(machine)
 
     def storing(self, machine: Machine) -> float:
         """Return those cycles of scattered stores: in order, they hold up the loads behind them."""
@@ -86,6 +90,13 @@ class Source:
     def _each(self, machine: Machine) -> float:
         """Return the cycles of a scattered line."""
         return max(self.latency / machine.misses, machine.l1_line / self.bytes)
+
+    def _written_back(self, machine: Machine) -> float:
+        """Return the cycles in which the L2 cache takes lines that were written."""
+        if self.name != "L2" or not machine.l2_write:
+            return 0.0
+        each = machine.clock / machine.l2_write - 1 / self.bytes
+        return self.missed.written * max(each, 0.0)
 
 
 def sources(
@@ -106,7 +117,7 @@ def sources(
     for level in levels[:-1]:
         caches = max(-(-cores * machine.threads_per_core // level.shared_by), 1)
         held = level.size * caches
-        missed.append(_missed(sizes, level, idle, held if whole <= held else -1.0))
+        missed.append(_missed(sizes, level, idle, held if whole <= held else NOTHING))
     missed.append(Missed())
     latencies = {"L2": machine.l2_latency, "L3": machine.l3_latency}
     found: list[Source] = []

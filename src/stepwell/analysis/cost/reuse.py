@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects import func, memref
+from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, ShapedType
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from stepwell.analysis.constness import entries
 from stepwell.analysis.cost.accesses import VIEWS, assumed, strides_of
@@ -26,24 +26,36 @@ class Part:
     """Bytes that are touched."""
     reach: float
     """Bytes from the first to the last of them."""
+    moves: bool = False
+    """Whether it begins where only the run knows: elsewhere in each iteration of a loop."""
 
     def overlaps(self, other: Part) -> bool:
         """Whether two parts of one root may have bytes in common."""
-        return self.begin < other.begin + other.reach and other.begin < self.begin + self.reach
+        return self.common(other) > 0
+
+    def common(self, other: Part) -> float:
+        """Return the bytes from the first to the last that two parts of one root share."""
+        end = min(self.begin + self.reach, other.begin + other.reach)
+        return end - max(self.begin, other.begin)
+
+
+WITH_ANOTHER = -1.0
 
 
 def reuse_distances(module: ModuleOp) -> Mapping[str, Mapping[int, float]]:
     """Return the bytes touched since the last use of each operand, by kernel and number.
 
-    The last use may be in the previous call, which all launches separate from this one. Of several
-    launches of a kernel the greatest distance counts.
+    The last use may be in the previous call, which all launches separate from this one, or in the
+    previous iteration of the loop around the launch, if the operand does not move with it. Of
+    several launches of a kernel the greatest distance counts. An operand that overlaps another,
+    longer one of the same launch is `WITH_ANOTHER`: windows of one array come from memory once.
     """
     found: dict[str, dict[int, float]] = {}
     for function in entries(module):
         for name, distances in _of_function(function):
             known = found.setdefault(name, {})
             for number, distance in enumerate(distances):
-                known[number] = max(known.get(number, 0.0), distance)
+                known[number] = max(known.get(number, distance), distance)
     return found
 
 
@@ -62,15 +74,39 @@ def _of_function(function: func.FuncOp) -> Iterator[tuple[str, list[float]]]:
     for part in (part for each in parts for part in each):
         ends[part.root] = max(ends[part.root], part.begin + part.reach)
     all_bytes = sum(ends.values())
+    in_loop: dict[Operation | None, float] = {}
+    for op, total in zip(launches, totals, strict=True):
+        in_loop[_loop_of(op)] = in_loop.get(_loop_of(op), 0.0) + total
     for number, (op, each) in enumerate(zip(launches, parts, strict=True)):
         distances: list[float] = []
-        for part in each:
+        for k, part in enumerate(each):
             last = max(
                 (n for n, use in uses[part.root] if n < number and use.overlaps(part)), default=-1
             )
             since = before[number] - before[last] if last >= 0 else before[-1]
-            distances.append(min(since, all_bytes))
+            if not part.moves:
+                since = min(since, in_loop[_loop_of(op)])
+            distances.append(WITH_ANOTHER if _is_beside(k, each) else min(since, all_bytes))
         yield op.callee.string_value(), distances
+
+
+def _loop_of(op: Operation) -> Operation | None:
+    """Return the innermost loop around a launch."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, scf.ForOp | scf.WhileOp):
+        parent = parent.parent_op()
+    return parent
+
+
+def _is_beside(number: int, operands: Sequence[Part]) -> bool:
+    """Whether half of an operand or more is in a longer one of a launch, or an equal later one."""
+    part = operands[number]
+    return any(
+        other.root is part.root
+        and (other.bytes, k) > (part.bytes, number)
+        and 2 * part.common(other) >= part.reach > 0
+        for k, other in enumerate(operands)
+    )
 
 
 def _part(value: SSAValue) -> Part:
@@ -80,20 +116,22 @@ def _part(value: SSAValue) -> Part:
     each, sizes = bits_of(element(value)) / 8, assumed(value)
     steps = zip(sizes, strides_of(value, sizes), strict=True)
     reach = each * (1 + sum((n - 1) * step for n, step in steps))
-    begin, bytes = 0.0, each * prod(sizes)
+    begin, bytes, moves = 0.0, each * prod(sizes), False
     while isinstance(value, OpResult):
         op = value.op
         if isinstance(op, memref.ViewOp):
-            return Part(op.source, begin + float(constant_of(op.byte_shift) or 0), bytes, reach)
+            begin += float(constant_of(op.byte_shift) or 0)
+            return Part(op.source, begin, bytes, reach, moves)
         if isinstance(op, memref.SubviewOp):
             begin += each * _offset(op)
+            moves |= DYNAMIC_INDEX in op.static_offsets.get_values()
         if isinstance(op, VIEWS):
             value = op.operands[0]
         elif isinstance(op, kernel.LaunchOp):
             value = op.outputs[value.index]
         else:
             break
-    return Part(value, begin, bytes, reach)
+    return Part(value, begin, bytes, reach, moves)
 
 
 def _offset(op: memref.SubviewOp) -> int:
