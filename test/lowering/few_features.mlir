@@ -19,7 +19,7 @@ func.func @large(%x: tensor<1x64x29x29xf32>, %w: tensor<14x64x7x7xf32>) -> tenso
 
 // Steps of two reach over four times as many places as there are results: a block takes fewer lines.
 // CHECK-LABEL: kernel.func @lines_conv(
-// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1 by 12, parallel d2 by 40, parallel d3 by 48, for d6 by 48 {pack 1, prefetch}, for d1, for d2 by 8, for d4, for d5, for d6, unroll d2, unroll d3 by 16, vector d3 by 16]>
+// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1 by 9, parallel d2 by 42, parallel d3 by 32, for d6 by 80 {pack 1, prefetch}, for d1, for d2 by 14, for d4, for d5, for d6, unroll d2, unroll d3 by 16, vector d3 by 16]>
 func.func @lines(%x: tensor<1x75x75x376xf32>, %w: tensor<215x376x5x5xf32>) -> tensor<1x36x36x215xf32> {
   %y = nd.convolution %x, %w {strides = [2, 2], x_layout = [0, 3, 1, 2], y_layout = [0, 3, 1, 2]} : (tensor<1x75x75x376xf32>, tensor<215x376x5x5xf32>) -> tensor<1x36x36x215xf32>
   func.return %y : tensor<1x36x36x215xf32>

@@ -62,6 +62,7 @@ from stepwell.transforms.kernels.schedule.searching import (
     is_faster,
     machine_of,
     stay_alone,
+    taller,
 )
 from stepwell.transforms.kernels.schedule.tiles import PREFETCH_STEPS, register_tile
 from stepwell.transforms.kernels.schedule.vectors import (
@@ -167,6 +168,8 @@ def _schedule(
         function, chosen, machine, given
     ):
         levels = chosen.levels(ops, shared)
+        if chosen.taller is not None and not some:
+            levels = taller(function, levels, chosen.taller.levels(ops, shared), machine)
         levels = drop_marks(function, levels, machine)
         if some is None:
             levels = pack_while_computing(function, levels, machine, given)

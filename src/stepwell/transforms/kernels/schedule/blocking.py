@@ -70,6 +70,7 @@ from stepwell.transforms.kernels.schedule.dot_products import (
 )
 from stepwell.transforms.kernels.schedule.reasons import explain_choice, spell_bytes
 from stepwell.transforms.kernels.schedule.searching import MODEL_ERROR
+from stepwell.transforms.kernels.schedule.tall_tiles import with_taller
 from stepwell.transforms.kernels.schedule.tiles import MAX_ROW_VECTORS
 from stepwell.transforms.kernels.schedule.vectors import (
     ASSUMED_EXTENT,
@@ -190,7 +191,7 @@ def _chosen(
     explain_choice(found.op, lambda: why_sizes(plain.tile, chosen.block, size))
     if chosen.prefetch:
         explain_choice(found.op, lambda: FAR)
-    return chosen
+    return with_taller(chosen, found, packed, shared, machine)
 
 
 def _candidate(ops: Sequence[Loops], shared: int, machine: Machine) -> tuple[Loops, int] | None:

@@ -35,6 +35,8 @@ class Contraction:
     prefetch: bool = False
     in_place: float = 0.0
     """The part of the time in place that blocks must not exceed; 0 if they are settled."""
+    taller: Contraction | None = None
+    """The choice with a tile of more rows and fewer vectors, where the cost model may prefer it."""
 
     def levels(self, ops: Sequence[Loops], shared: int) -> Schedule:
         """Return the levels of a kernel with these ops."""

@@ -128,6 +128,23 @@ def is_faster(
     return True
 
 
+def taller(function: kernel.FuncOp, usual: Schedule, tall: Schedule, machine: Machine) -> Schedule:
+    """Return the levels of a taller register tile where the model predicts a gain.
+
+    Both have the same operands and packing, so that half of the model's error is gain enough.
+    Depths differ, on which results depend, so this is asked for one thread whatever their number.
+    """
+    if not all_known(function):
+        return usual
+    predictor = Predictor(function, replace(machine, threads=1, cores=1))
+    share = predictor.predict(tall).seconds / predictor.predict(usual).seconds
+    if share > 1 - MODEL_ERROR / 2:
+        return usual
+    said = "a taller tile reads less of the packed panel for each multiply-add"
+    explain_choice(function, lambda: f"{said}: predicted to take {share:.2f} of the time")
+    return tall
+
+
 def all_known(function: kernel.FuncOp) -> bool:
     """Whether all sizes of a kernel are known."""
     return all(DYNAMIC_INDEX not in shape(v) for op in loop_ops(function) for v in op.operands)
