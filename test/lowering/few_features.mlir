@@ -40,3 +40,11 @@ func.func @pairs(%x: tensor<1x64x57x57xf32>, %w: tensor<28x64x3x3xf32>) -> tenso
   %y = nd.convolution %x, %w {strides = [2, 2]} : (tensor<1x64x57x57xf32>, tensor<28x64x3x3xf32>) -> tensor<1x28x28x28xf32>
   func.return %y : tensor<1x28x28x28xf32>
 }
+
+// A depthwise convolution never makes the border of an image whose rows are last: nothing is copied.
+// CHECK-LABEL: kernel.func @unmade_
+// CHECK-SAME:    tensor<1x96x56x56xf32>
+func.func @unmade(%x: tensor<1x96x56x56xf32>, %w: tensor<96x1x5x5xf32>) -> tensor<1x96x28x28xf32> {
+  %y = nd.convolution %x, %w {groups = 96, strides = [2, 2], low = [2, 2], high = [2, 2]} : (tensor<1x96x56x56xf32>, tensor<96x1x5x5xf32>) -> tensor<1x96x28x28xf32>
+  func.return %y : tensor<1x96x28x28xf32>
+}

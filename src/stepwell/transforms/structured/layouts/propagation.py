@@ -261,8 +261,14 @@ class Plan:
         if not is_free(value) and (value, layout) not in self.turned:
             self.turned.add((value, layout))
             if is_turned(value, have, layout):
-                copied = isinstance(op, tensor.InsertSliceOp) and isinstance(value, BlockArgument)
+                padded = isinstance(op, tensor.InsertSliceOp) and isinstance(value, BlockArgument)
+                copied = padded and self._is_for_dense(op)
                 self.loss += volume(value) * (TURN - COPY if copied else TURN)
+
+    def _is_for_dense(self, op: Operation) -> bool:
+        """Whether only dense convolutions read a padded image: others may never make its border."""
+        readers = [self.windows.get(use.operation) for r in op.results for use in r.uses]
+        return all(window is not None and window.dense for window in readers)
 
     def _keep_operands(self, op: Operation) -> None:
         """Let ``op`` and its nested ops read their operands in the original layouts."""
