@@ -22,15 +22,15 @@ def expand(op: Operation) -> Operation | None:
     block = op.parent
     assert block is not None
     first = block.first_op if before is None else before.next_op
-    made: set[Operation] = set()
+    created: set[Operation] = set()
     new = first
     while new is not None and new is not op:
-        made.add(new)
+        created.add(new)
         if new.location == UNKNOWN:
             new.location = op.location
         new = new.next_op
     for old, now in zip(op.results, results, strict=True):
-        if old.name_hint is not None and now.owner in made:
+        if old.name_hint is not None and now.owner in created:
             now.name_hint = old.name_hint
         old.replace_all_uses_with(now)
     following = op.next_op if first is op else first

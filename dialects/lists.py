@@ -50,12 +50,12 @@ def attributes_at(text: str, position: int) -> tuple[Attribute, int] | None:
     match = _ATTRIBUTES.match(text, position)
     if match is None:
         return None
-    made: dict[tuple[str, str], Attribute | None] = {}
+    created: dict[tuple[str, str], Attribute | None] = {}
     found: list[Attribute] = []
     for key in _EACH.findall(match[1]):
-        if key not in made:
-            made[key] = _number(*key)
-        attribute = made[key]
+        if key not in created:
+            created[key] = _number(*key)
+        attribute = created[key]
         if attribute is None:
             return None
         found.append(attribute)
@@ -73,11 +73,11 @@ def _number(text: str, kind: str) -> Attribute | None:
 
 def _integer(value: int, kind: IntegerType | IndexType) -> Attribute:
     """Build a valid attribute without its verifier, which would take most of the time."""
-    number, made = object.__new__(IntAttr), object.__new__(IntegerAttr)
+    number, created = object.__new__(IntAttr), object.__new__(IntegerAttr)
     object.__setattr__(number, "data", value)
-    object.__setattr__(made, "value", number)
-    object.__setattr__(made, "type", kind)
-    return made
+    object.__setattr__(created, "value", number)
+    object.__setattr__(created, "type", kind)
+    return created
 
 
 def _json_lists(text: str) -> Any:

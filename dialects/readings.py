@@ -1,7 +1,7 @@
 """The readings of the ops of `nd`: one rule table each.
 
 `missing` lists the rules that an op lacks, and a test keeps that list empty.
-`table.none(Op, because="...")` gives a reason for having none; `table.later(Op)` defers the rule.
+`table.none(Op, reason="...")` gives a reason for having none; `table.later(Op)` defers the rule.
 """
 
 from __future__ import annotations

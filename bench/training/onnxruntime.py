@@ -37,24 +37,24 @@ class Main(Library):
         x = {"x": batch["x"], "shares": np.eye(10, dtype=np.float32)[batch["labels"]]}
         value = ort.OrtValue.ortvalue_from_numpy
         self.given = {k: value(v.copy()) for k, v in parameters.items()}
-        made = {k: value(v.copy()) for k, v in parameters.items()}
+        created = {k: value(v.copy()) for k, v in parameters.items()}
         batched = {k: value(v) for k, v in x.items()}
         loss = value(np.zeros((), np.float32))
         bound: list[tuple[Any, dict[str, Any]]] = []
 
-        def bind(given: Any, made: Any) -> Any:
+        def bind(given: Any, created: Any) -> Any:
             binding = self.session.io_binding()
             for name, each in (batched | given).items():
                 binding.bind_ortvalue_input(name, each)
-            for output, each in zip(self.session.get_outputs(), (loss, *made.values())):
+            for output, each in zip(self.session.get_outputs(), (loss, *created.values())):
                 binding.bind_ortvalue_output(output.name, each)
-            return binding, made
+            return binding, created
 
         def step() -> Any:
             if self.session is None:
                 self.session = self._session()
             if not bound:
-                bound.extend((bind(self.given, made), bind(made, self.given)))
+                bound.extend((bind(self.given, created), bind(created, self.given)))
             binding, self.given = bound[0]
             bound.reverse()
             self.session.run_with_iobinding(binding)

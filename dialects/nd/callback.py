@@ -67,7 +67,7 @@ def _callback(
     return known(op.function.data).results([np.array(v) for v in operands])
 
 
-shape.none(CallbackOp, because="the function decides")
-reference.none(CallbackOp, because="it calls Python: see its evaluate rule")
+shape.none(CallbackOp, reason="the function decides")
+reference.none(CallbackOp, reason="it calls Python: see its evaluate rule")
 
 OPS = (CallbackOp,)

@@ -90,7 +90,7 @@ def _call(interpreter: Interpreter, op: CallOp, operands: Sequence[Value]) -> Se
     return interpreter.call(op.callee.string_value(), operands)
 
 
-shape.none(CallOp, because="the callee says what the results are")
-reference.none(CallOp, because="it runs a function: see its evaluate rule")
+shape.none(CallOp, reason="the callee says what the results are")
+reference.none(CallOp, reason="it runs a function: see its evaluate rule")
 
 OPS = (CallOp,)

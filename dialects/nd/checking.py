@@ -79,7 +79,7 @@ def _check(interpreter: Interpreter, op: CheckOp, operands: Sequence[Value]) -> 
     return ()
 
 
-shape.none(CheckOp, because="it has no results")
-reference.none(CheckOp, because="it computes nothing")
+shape.none(CheckOp, reason="it has no results")
+reference.none(CheckOp, reason="it computes nothing")
 
 OPS = (CheckOp,)

@@ -117,4 +117,4 @@ def _reduce_scatter_shape(op: ReduceScatterOp) -> Sequence[Attribute]:
 
 
 OPS: tuple[type[CollectiveOp], ...] = (AllSumOp, AllGatherOp, ReduceScatterOp)
-reference.none(*OPS, because="it is about a batch, and is written out with the nd.vmap around it")
+reference.none(*OPS, reason="it is about a batch, and is written out with the nd.vmap around it")

@@ -41,7 +41,7 @@ class Composer:
     """Inserts ops at the position of ``builder`` and returns their results."""
 
     builder: Builder
-    made: set[Operation] = field(default_factory=set[Operation])
+    created: set[Operation] = field(default_factory=set[Operation])
     sizes_made: dict[tuple[SSAValue, int], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, int], SSAValue]
     )
@@ -49,7 +49,7 @@ class Composer:
     def of(self, op: Operation) -> SSAValue:
         """Insert ``op`` and return its one result, named after it."""
         (result,) = self.builder.insert(op).results
-        self.made.add(op)
+        self.created.add(op)
         result.name_hint = op.name.rpartition(".")[2]
         return result
 
@@ -100,7 +100,7 @@ class Composer:
 
     def size(self, x: SSAValue, axis: int) -> SSAValue:
         """Return the size of an axis of ``x`` as an index, traced back to operands of the op."""
-        while (op := x.owner) in self.made:
+        while (op := x.owner) in self.created:
             if isinstance(op, ReduceOp):
                 axis, x = others(op.x, axes(op.axes))[axis], op.x
             elif isinstance(op, Elementwise):

@@ -441,8 +441,8 @@ def _scan(interpreter: Interpreter, op: ScanOp, operands: Sequence[Value]) -> Se
     return (*carried, *stacked)
 
 
-shape.none(YieldOp, ConditionOp, because="it has no results")
-reference.none(IfOp, WhileOp, ScanOp, because="it runs regions: see its evaluate rule")
-reference.none(YieldOp, ConditionOp, because="it computes nothing")
+shape.none(YieldOp, ConditionOp, reason="it has no results")
+reference.none(IfOp, WhileOp, ScanOp, reason="it runs regions: see its evaluate rule")
+reference.none(YieldOp, ConditionOp, reason="it computes nothing")
 
 OPS = (IfOp, WhileOp, ScanOp, YieldOp, ConditionOp)

@@ -299,6 +299,6 @@ def _types(op: InlinedOp) -> Sequence[Attribute]:
 REGIONS: tuple[type[InlinedOp], ...] = (CustomVjpOp, CustomJvpOp, CheckpointOp)
 for _kind in REGIONS:
     shape(_kind)(_types)
-reference.none(*REGIONS, because="its first region says what it computes")
+reference.none(*REGIONS, reason="its first region says what it computes")
 
 OPS: tuple[type[Operation], ...] = (StopGradientOp, CheckpointNameOp, *REGIONS)

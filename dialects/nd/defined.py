@@ -141,11 +141,11 @@ def _decompose(builder: Builder, op: DefinedOp) -> Sequence[SSAValue]:
             return (spread(values[inner.operands[0]]),)
         inputs = [values[v] for v in inner.operands]
         axes = any(v in whole for v in inputs) and shape_of(first) != ()
-        made = compose.of(_in_shape(inner, [spread(v) for v in inputs] if axes else inputs))
-        made.name_hint = inner.results[0].name_hint
-        values[inner.results[0]] = made
+        created = compose.of(_in_shape(inner, [spread(v) for v in inputs] if axes else inputs))
+        created.name_hint = inner.results[0].name_hint
+        values[inner.results[0]] = created
         if axes or shape_of(first) == ():
-            whole.add(made)
+            whole.add(created)
     raise AssertionError("a function ends in func.return")
 
 

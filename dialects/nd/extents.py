@@ -385,4 +385,4 @@ def _call(op: CallOp, s: Sizing) -> Sequence[Any]:
     return s.called(op, op.callee.string_value())
 
 
-extents.none(YieldOp, ConditionOp, because="it has no results")
+extents.none(YieldOp, ConditionOp, reason="it has no results")

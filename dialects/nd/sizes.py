@@ -71,7 +71,7 @@ def _dim_reference(op: DimOp, operands: Sequence[Array]) -> Array:
     return np.asarray(x.shape[op.axis.value.data], np.int64)[()]
 
 
-gradient.none(DimOp, because="a size is no tensor")
+gradient.none(DimOp, reason="a size is no tensor")
 
 
 @irdl_op_definition
@@ -96,6 +96,6 @@ def _from_index_reference(op: FromIndexOp, operands: Sequence[Array]) -> Array:
     return np.asarray(operands[0], np.int64)
 
 
-gradient.none(FromIndexOp, because="a size is no tensor")
+gradient.none(FromIndexOp, reason="a size is no tensor")
 
 OPS = (DimOp, FromIndexOp)

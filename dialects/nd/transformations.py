@@ -361,7 +361,7 @@ def _batched_types(op: VmapOp) -> list[Attribute]:
 shape(VjpOp)(_types_backward)
 shape(JvpOp)(_types_forward)
 shape(VmapOp)(_batched_types)
-reference.none(VjpOp, JvpOp, VmapOp, because="it stands for what the pass transform makes of it")
+reference.none(VjpOp, JvpOp, VmapOp, reason="it stands for what the pass transform makes of it")
 
 TRANSFORMATIONS: tuple[type[Operation], ...] = (VjpOp, JvpOp, VmapOp)
 OPS = TRANSFORMATIONS

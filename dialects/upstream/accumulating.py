@@ -87,10 +87,10 @@ def accumulation_of(op: linalg.GenericOp, arrays: Sequence[Array]) -> Accumulati
             return None
         combining.append(combine)
         values.append(next(v for v in combine.operands if v is not old))
-    made = {r for c in combining for r in c.results}
+    created = {r for c in combining for r in c.results}
     if not all(reference.get(type(o)) or isinstance(o, linalg.IndexOp) for o in _others(block)):
         return None
-    if any(v in made or _is_result(v, block, first) for v in values):
+    if any(v in created or _is_result(v, block, first) for v in values):
         return None
     outs = arrays[first:]
     if any(np.may_share_memory(out, a) for out in outs for a in arrays if a is not out):

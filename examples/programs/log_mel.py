@@ -24,8 +24,12 @@ def tables() -> tuple[Any, Any, Any]:
     rise = (mel[:, None] - edges[:-2]) / (edges[1:-1] - edges[:-2])
     fall = (edges[2:] - mel[:, None]) / (edges[2:] - edges[1:-1])
     filters = np.maximum(0, np.minimum(rise, fall))
-    made = window[:, None] * np.cos(angle), window[:, None] * np.sin(angle), filters
-    return made[0].astype(np.float32), made[1].astype(np.float32), made[2].astype(np.float32)
+    created = window[:, None] * np.cos(angle), window[:, None] * np.sin(angle), filters
+    return (
+        created[0].astype(np.float32),
+        created[1].astype(np.float32),
+        created[2].astype(np.float32),
+    )
 
 
 def log_mel(signal: Any, cosines: Any, sines: Any, filters: Any) -> Any:
@@ -41,13 +45,13 @@ def log_mel(signal: Any, cosines: Any, sines: Any, filters: Any) -> Any:
 
 def main() -> None:
     """Compute the bands of two seconds with NumPy and compiled."""
-    made = tables()
+    created = tables()
     t = np.arange(2 * RATE, dtype=np.float32) / RATE
     signal = np.sin(2 * np.pi * (300 + 200 * t) * t).astype(np.float32)
     compiled = sw.jit(log_mel)
-    right, ours = log_mel(signal, *made), compiled(signal, *made)
+    right, ours = log_mel(signal, *created), compiled(signal, *created)
     np.testing.assert_allclose(ours, right, atol=1e-3)
-    took = [_seconds(f, signal, *made) for f in (compiled, log_mel)]
+    took = [_seconds(f, signal, *created) for f in (compiled, log_mel)]
     print(f"log-mel: {took[0] * 1e3:.2f} ms for two seconds, in NumPy {took[1] * 1e3:.2f} ms")
 
 

@@ -22,7 +22,7 @@ class Argument:
     shape: tuple[int, ...]
     resource: str = ""
     sha256: str = ""
-    made: int | None = None
+    created: int | None = None
     into: int | None = None
     """For an output: the number of the input whose array it may share."""
 

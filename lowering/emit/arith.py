@@ -368,8 +368,8 @@ def _from_float(w: Writer, op: Any) -> None:
     x = w.widened(op.input)
     if _is_within(op.input, target, signed):
         whole = target.signed if signed else target.unsigned
-        made = w.spelling.convert(whole, x, wide)
-        w.define(op.result, w.spelling.bits(target, made, whole))
+        created = w.spelling.convert(whole, x, wide)
+        w.define(op.result, w.spelling.bits(target, created, whole))
         return
     w.define(op.result, to_integer(w.spelling, wide, target, signed, x))
 

@@ -94,10 +94,10 @@ def guarded(signature: Signature, guards: tuple[Guard, ...]) -> Signature:
 def _rename_results_to_constants(found: Sequence[Entry]) -> list[Entry]:
     """Rename the results of the function that computes constants to the constants."""
     names = {
-        (f"{entry.name}.constants", a.made): a.title
+        (f"{entry.name}.constants", a.created): a.title
         for entry in found
         for a in entry.arguments
-        if a.made is not None
+        if a.created is not None
     }
     named: list[Entry] = []
     for entry in found:
@@ -152,10 +152,10 @@ def _argument(
     parameters = [_text(p) for p in getattr(resource, "parameters", ())]
     key, sha = parameters if len(parameters) == 2 else ("", "")
     sha = sha or _text(attributes.get("nd.sha256"))
-    made, into = attributes.get("kernel.computed_constant"), attributes.get(INTO)
+    created, into = attributes.get("kernel.computed_constant"), attributes.get(INTO)
     return Argument(
         *(number, role, name, dtype, shape, _text(resource) or key, sha),
-        *(n.value.data if isinstance(n, IntegerAttr) else None for n in (made, into)),
+        *(n.value.data if isinstance(n, IntegerAttr) else None for n in (created, into)),
     )
 
 
@@ -179,7 +179,9 @@ def _signature(
         entry=op.sym_name.data,
         arguments=tensors("input"),
         results=tensors("output"),
-        constants=tuple(Constant(a.title, a.dtype, a.shape, a.sha256, a.made) for a in constants),
+        constants=tuple(
+            Constant(a.title, a.dtype, a.shape, a.sha256, a.created) for a in constants
+        ),
         arena=_arena_bytes(arguments, arena),
         kernels=kernels,
         checks=read_checks(op),
@@ -401,8 +403,8 @@ def _declarations(entry: Entry, makes_constants: bool, is_guarded: bool) -> Iter
     for k, a in enumerate(entry.of_role("input", "constant", "output")):
         kept = a.role == "constant" and not makes_constants
         where = f", at {next(saved)} of constants.bin" if kept else ""
-        made = f", result {a.made} of {name}_constants" if a.made is not None else ""
-        about = f"{quoted(a.title)}: {Tensor(a.name, a.dtype, a.shape)}{made}{where}"
+        created = f", result {a.created} of {name}_constants" if a.created is not None else ""
+        about = f"{quoted(a.title)}: {Tensor(a.name, a.dtype, a.shape)}{created}{where}"
         yield f" * buffers[{k}]  {a.role:<8}  {about}"
     unknown = [
         f"{quoted(a.name)}.shape[{axis}]"

@@ -108,12 +108,12 @@ class Unit:
     def writer(self, name: str) -> FunctionWriter:
         """Return a writer of a new function."""
         names = Names(self.spelling.words, {RUNTIME, "context", "begin", "end", "captured"})
-        made = self.writer_type(self.spelling, self.notes, names, unit=self, name=name)
-        made.guards, made.faults = self.guards, self.faults
+        created = self.writer_type(self.spelling, self.notes, names, unit=self, name=name)
+        created.guards, created.faults = self.guards, self.faults
         if self.faults is not None:
             names.taken.add(FAULT)
-            made.declared[FAULT] = self.fault_type
-        return made
+            created.declared[FAULT] = self.fault_type
+        return created
 
     @property
     def fault_type(self) -> str:
@@ -194,10 +194,11 @@ class Unit:
         aliases.check_kept()
         writes = aliases.spread(writes, buffers_of(op.body))
         for value in writes:
-            if isinstance(made := value.owner, memref.GetGlobalOp):
-                array = self.symbols.get(made.name_.string_value())
+            if isinstance(created := value.owner, memref.GetGlobalOp):
+                array = self.symbols.get(created.name_.string_value())
                 if isinstance(array, memref.GlobalOp) and array.constant is not None:
-                    fail(made, f"@{made.name_.string_value()} is constant, but may be written")
+                    said = f"@{created.name_.string_value()} is constant, but may be written"
+                    fail(created, said)
         return writes
 
     def _quick(

@@ -89,11 +89,11 @@ def loop(
     block = Block(arg_types=[INDEX, *(v.type for v in carried)])
     index, *inside = block.args
     block.add_op(scf.YieldOp(*at_each(Body(block, b.dtype), index, inside)))
-    made = scf.ForOp(low, high, by, carried, Region(block))
+    created = scf.ForOp(low, high, by, carried, Region(block))
     if mark:
-        made.attributes[mark] = UnitAttr()
-    b.block.add_op(made)
-    return made.res
+        created.attributes[mark] = UnitAttr()
+    b.block.add_op(created)
+    return created.res
 
 
 @dataclass(frozen=True)

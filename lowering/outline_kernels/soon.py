@@ -134,9 +134,11 @@ def _users(value: SSAValue) -> Iterator[Operation]:
 
 def _fits_in_dying_operands(op: kernel.LaunchOp, results: list[OpResult]) -> bool:
     """Whether ``results`` are no larger than the operands that only ``op`` uses."""
-    made = {v: _element_count(v) for v in op.inputs if _is_only_used_by(v, op)}
+    created = {v: _element_count(v) for v in op.inputs if _is_only_used_by(v, op)}
     wanted = [_element_count(result) for result in results]
-    return min((*wanted, *made.values()), default=0) >= 0 and sum(wanted) <= sum(made.values())
+    return min((*wanted, *created.values()), default=0) >= 0 and sum(wanted) <= sum(
+        created.values()
+    )
 
 
 def _is_only_used_by(value: SSAValue, op: Operation) -> bool:

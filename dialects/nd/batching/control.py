@@ -24,7 +24,7 @@ from stepwell.dialects.nd.reduction import ReduceOrOp
 from stepwell.dialects.nd.syntax import shape_of
 from stepwell.dialects.readings import batching
 
-batching.none(YieldOp, ConditionOp, because="the op around it says what it hands on")
+batching.none(YieldOp, ConditionOp, reason="the op around it says what it hands on")
 
 
 @batching(IfOp)
@@ -38,9 +38,9 @@ def _if(b: Batch, op: IfOp) -> Sequence[SSAValue]:
     for each, region, values in zip(batches, regions, ends, strict=True):
         end(each, region.block, YieldOp(led(each, values, flags)))
     types = [b.type(y) if f else y.type for y, f in zip(op.results, flags, strict=True)]
-    made = IfOp(op.condition, types, *regions)
-    b.builder.insert(made)
-    return list(made.outputs)
+    created = IfOp(op.condition, types, *regions)
+    b.builder.insert(created)
+    return list(created.outputs)
 
 
 def _both(b: Batch, op: IfOp) -> Sequence[SSAValue]:
@@ -74,9 +74,9 @@ def _while(b: Batch, op: WhileOp) -> Sequence[SSAValue]:
     kept = b.within(otherwise)
     kept.builder.insert(YieldOp(led(kept, op.carried, flags)))
     types = [b.type(y) if f else y.type for y, f in zip(op.results, flags, strict=True)]
-    made = IfOp(some, types, Region(then), Region(otherwise))
-    b.builder.insert(made)
-    return list(made.outputs)
+    created = IfOp(some, types, Region(then), Region(otherwise))
+    b.builder.insert(created)
+    return list(created.outputs)
 
 
 def _while_all(b: Batch, op: WhileOp, flags: Sequence[bool]) -> Sequence[SSAValue]:
@@ -89,9 +89,9 @@ def _while_all(b: Batch, op: WhileOp, flags: Sequence[bool]) -> Sequence[SSAValu
         values = yields(region.block)
         if region is body:
             end(each, region.block, YieldOp(led(each, values, flags)))
-    made = WhileOp(carried, test, body)
-    b.builder.insert(made)
-    return list(made.outputs)
+    created = WhileOp(carried, test, body)
+    b.builder.insert(created)
+    return list(created.outputs)
 
 
 def _while_any(b: Batch, op: WhileOp, flags: Sequence[bool]) -> Sequence[SSAValue]:
@@ -120,9 +120,9 @@ def _while_any(b: Batch, op: WhileOp, flags: Sequence[bool]) -> Sequence[SSAValu
     for block in (test, body):
         _names(block.args[1:], op.body.block.args)
         block.args[0].name_hint = "going"
-    made = WhileOp([go, *carried], Region(test), Region(body))
-    b.builder.insert(made)
-    return list(made.outputs)[1:]
+    created = WhileOp([go, *carried], Region(test), Region(body))
+    b.builder.insert(created)
+    return list(created.outputs)[1:]
 
 
 @batching(ScanOp)
@@ -143,10 +143,10 @@ def _scan(b: Batch, op: ScanOp) -> Sequence[SSAValue]:
         sizes += [next(dynamic) for n in shape_of(y)[1:] if n == DYNAMIC]
     length = op.steps if op.steps is not None else None
     known = op.length.value.data if op.length is not None else length
-    made = ScanOp(carried, xs, body, length=known, sizes=sizes, reverse=op.reverse is not None)
-    b.builder.insert(made)
-    stacked = zip(made.outputs[len(carried) :], flags[len(carried) :], strict=True)
-    return [*made.outputs[: len(carried)], *(b.moved(y, 1, 0) if f else y for y, f in stacked)]
+    created = ScanOp(carried, xs, body, length=known, sizes=sizes, reverse=op.reverse is not None)
+    b.builder.insert(created)
+    stacked = zip(created.outputs[len(carried) :], flags[len(carried) :], strict=True)
+    return [*created.outputs[: len(carried)], *(b.moved(y, 1, 0) if f else y for y, f in stacked)]
 
 
 def _names(values: Sequence[SSAValue], like: Sequence[SSAValue]) -> None:

@@ -25,7 +25,7 @@ from stepwell.dialects.nd.syntax import element, shape_of
 from stepwell.dialects.readings import batching
 from stepwell.dialects.types import dtype, element_type
 
-batching.none(ConstantOp, FullOp, IotaOp, because="it is one for the whole batch")
+batching.none(ConstantOp, FullOp, IotaOp, reason="it is one for the whole batch")
 
 UI32, UI64 = element_type("ui32"), element_type("ui64")
 

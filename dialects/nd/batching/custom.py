@@ -90,7 +90,7 @@ def _rebuilt(
 ) -> Sequence[SSAValue]:
     """Return the results of a copy of the op with other regions; flagged results are batched."""
     types = [b.type(y) if f else y.type for y, f in zip(op.results, flags, strict=True)]
-    made = type(op)([b.read(v) for v in op.inputs], types, regions, dict(op.properties))
-    made.attributes = dict(op.attributes)
-    b.builder.insert(made)
-    return list(made.outputs)
+    created = type(op)([b.read(v) for v in op.inputs], types, regions, dict(op.properties))
+    created.attributes = dict(op.attributes)
+    b.builder.insert(created)
+    return list(created.outputs)

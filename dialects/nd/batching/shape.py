@@ -26,7 +26,7 @@ from stepwell.dialects.nd.sizes import DimOp, FromIndexOp
 from stepwell.dialects.nd.syntax import axes, axes_attr, int_attr, lists, shape_of
 from stepwell.dialects.readings import batching
 
-batching.none(FromIndexOp, because="a size is one for the whole batch")
+batching.none(FromIndexOp, reason="a size is one for the whole batch")
 
 
 @batching(DimOp)

@@ -80,15 +80,15 @@ class Batch(Composer):
 
     def again(self, op: Operation, operands: Sequence[SSAValue], **changed: Any) -> list[SSAValue]:
         """Return the results of ``op`` on batched operands, with some properties changed."""
-        made = type(op).create(
+        created = type(op).create(
             operands=operands,
             result_types=[self.type(y) for y in op.results],
             properties={**op.properties, **changed},
             attributes=dict(op.attributes),
         )
-        self.builder.insert(made)
-        self.made.add(made)
-        return list(made.results)
+        self.builder.insert(created)
+        self.created.add(created)
+        return list(created.results)
 
     def moved(self, x: SSAValue, source: int, to: int) -> SSAValue:
         """Return ``x`` with axis ``source`` moved to ``to``."""
@@ -141,7 +141,7 @@ class Batch(Composer):
     def within(self, block: Block) -> Batch:
         """Return the same batch with a builder at the end of ``block``."""
         builder = Builder(InsertPoint.at_end(block))
-        return replace(self, builder=builder, made=set(self.made), sizes_made={})
+        return replace(self, builder=builder, created=set(self.created), sizes_made={})
 
     def concerns(self, op: Operation) -> bool:
         """Whether ``op`` must be rewritten for the batch."""
@@ -290,4 +290,4 @@ def numbers(values: Sequence[int]) -> Iterator[int]:
     return (n + 1 for n in values)
 
 
-batching.none(*TRANSFORMATIONS, because="what it stands for is batched")
+batching.none(*TRANSFORMATIONS, reason="what it stands for is batched")

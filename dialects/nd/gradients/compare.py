@@ -68,4 +68,4 @@ def _clamp(c: Composer, op: ClampOp) -> Sequence[Factor]:
     return to_x, to_low, to_high
 
 
-gradient.none(SelectOp, because="the backward pass masks what select did not choose (Reverse)")
+gradient.none(SelectOp, reason="the backward pass masks what select did not choose (Reverse)")

@@ -24,19 +24,19 @@ gradient.none(
     *BITWISE,
     ReduceAndOp,
     ReduceOrOp,
-    because="it computes with integers and truth values, which have no derivative",
+    reason="it computes with integers and truth values, which have no derivative",
 )
 gradient.none(
     *(EqOp, NeOp, LtOp, LeOp, GtOp, GeOp, IsnanOp, IsinfOp, IsfiniteOp),
-    because="its result is true or false, which has no derivative",
+    reason="its result is true or false, which has no derivative",
 )
 gradient.none(
     *(ArgmaxOp, ArgminOp, ArgsortOp),
-    because="its result is a place, which has no derivative",
+    reason="its result is a place, which has no derivative",
 )
-gradient.none(*CREATION, because="its result is a constant")
+gradient.none(*CREATION, reason="its result is a constant")
 gradient.none(
     CallbackOp,
-    because="a Python function has no derivative here; give it one by sw.custom_vjp",
+    reason="a Python function has no derivative here; give it one by sw.custom_vjp",
 )
-gradient.none(CheckOp, YieldOp, ConditionOp, because="it has no results")
+gradient.none(CheckOp, YieldOp, ConditionOp, reason="it has no results")

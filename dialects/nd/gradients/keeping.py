@@ -113,14 +113,14 @@ def tell_kept(
 
     ends : the results of both passes
     """
-    made = {r for each in forward for r in each.results}
+    created = {r for each in forward for r in each.results}
     live, needed = set(ends), dict[SSAValue, None]()
     for each in reversed(backward):
         if any(r in live for r in each.results):
             for inner in each.walk():
                 live.update(inner.operands)
-                needed.update((v, None) for v in inner.operands if v in made)
-    kept = choose(needed, lambda v: v not in made, lambda v: True)
+                needed.update((v, None) for v in inner.operands if v in created)
+    kept = choose(needed, lambda v: v not in created, lambda v: True)
     values = kept if kept is not None else needed
     said = f"the backward pass keeps {listed(values, ' of the forward pass')}"
     report(Diagnostic("remark", said, place_of(op)))

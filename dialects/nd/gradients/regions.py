@@ -119,15 +119,15 @@ class Body:
         The backward ops may use forward values that are kept or ``at_hand``; ``into`` gets one
         more argument for each.
         """
-        made = self._backward_ops(ends)
-        self._replace_sizes(made, outside)
-        needed = [v for op in made for v in reads(op) if self._is_forward(v, outside)]
+        created = self._backward_ops(ends)
+        self._replace_sizes(created, outside)
+        needed = [v for op in created for v in reads(op) if self._is_forward(v, outside)]
         needed += [v for v in ends if self._is_forward(v, outside)]
         given = _ForwardValues(into, outside, self._kept_predicate(needed, outside, at_hand))
         for value in dict.fromkeys(needed):
             given.again(value)
         builder = Builder(InsertPoint.at_end(into))
-        for op in made:
+        for op in created:
             op.detach()
             builder.insert(op)
             for each in op.walk():
@@ -159,7 +159,7 @@ class Body:
 
     def _backward_ops(self, ends: Sequence[SSAValue]) -> list[Operation]:
         """Return the backward ops and erase those without users."""
-        made: list[Operation] = []
+        created: list[Operation] = []
         last = last_of(self.block)
         op = last.prev_op
         ending = set(ends)
@@ -170,19 +170,19 @@ class Body:
                 op.detach()
                 op.erase()
             else:
-                made.append(op)
+                created.append(op)
             op = before
-        made.reverse()
-        self._results = {r for op in made for r in op.results}
-        return made
+        created.reverse()
+        self._results = {r for op in created for r in op.results}
+        return created
 
-    def _replace_sizes(self, made: list[Operation], outside: Outside) -> None:
+    def _replace_sizes(self, created: list[Operation], outside: Outside) -> None:
         """Replace sizes of forward values by values from outside of the region where possible."""
-        for op in list(made):
+        for op in list(created):
             if isinstance(op, DimOp) and self._is_forward(op.x, outside):
                 size = outside.size(op.x, op.axis.value.data)
                 if size is not None:
-                    made.remove(op)
+                    created.remove(op)
                     op.n.replace_all_uses_with(size)
                     op.detach()
                     op.erase()

@@ -69,7 +69,7 @@ class Reverse(Composer):
         if more.type != value.type:
             said = f"a cotangent of {value.type} must have that type, got {more.type}"
             raise CompileError(Diagnostic("error", said, _place(value)))
-        if value.name_hint is not None and isinstance(more, OpResult) and more.op in self.made:
+        if value.name_hint is not None and isinstance(more, OpResult) and more.op in self.created:
             more.name_hint = f"d_{value.name_hint}"
         self.found.setdefault(value, []).append(Cotangent(more, where))
 

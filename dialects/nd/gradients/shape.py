@@ -28,7 +28,7 @@ from stepwell.dialects.nd.shape import (
 from stepwell.dialects.nd.syntax import axes, element, shape_of
 from stepwell.dialects.readings import gradient, moves
 
-gradient.none(BitcastOp, because="bits have no derivative; stop_gradient takes it for a constant")
+gradient.none(BitcastOp, reason="bits have no derivative; stop_gradient takes it for a constant")
 
 
 @moves(CastOp)

@@ -35,14 +35,14 @@ def with_deep_stack(function: Callable[[], T]) -> T:
     errors: list[BaseException] = []
     context = copy_context()
 
-    def made() -> T:
+    def created() -> T:
         with making():  # the thread that waits for the lock may be computing a value needed here
             return function()
 
     def work() -> None:
         _here.deep = True
         try:
-            results.append(context.run(made))
+            results.append(context.run(created))
         except BaseException as error:
             errors.append(error)
 

@@ -57,13 +57,13 @@ def _deferred(name: str, *text: Any, **scope: Any) -> Any:
     assert _generate is not None
     if name not in DEFERRED:
         return _generate(name, *text, **scope)
-    made: list[Any] = []
+    created: list[Any] = []
 
     def method(self: Any, *given: Any) -> Any:
-        if not made:
-            made.append(_generated(method, name, *text, **scope))
-            _replace(method, made[0], type(self))
-        return made[0](self, *given)
+        if not created:
+            created.append(_generated(method, name, *text, **scope))
+            _replace(method, created[0], type(self))
+        return created[0](self, *given)
 
     method.__name__ = name
     return method

@@ -139,7 +139,7 @@ def _any(value: Any, place: str) -> Any:
 
 _LINE = re.compile(r".*:[0-9]{1,18}", re.DOTALL)
 _TENSOR: dict[str, Reader[Any]] = {"name": text(), "dtype": choice(*DTYPES), "shape": _shape}
-_CONSTANT = {**_TENSOR, "sha256": text(64), "made": maybe(whole())}
+_CONSTANT = {**_TENSOR, "sha256": text(64), "created": maybe(whole())}
 _KERNEL: dict[str, Reader[Any]] = {
     "name": text(),
     "lines": listed(_line),
@@ -195,7 +195,7 @@ def _nothing(value: Any, place: str) -> None:
 
 
 def _signature(found: dict[str, Any]) -> Signature:
-    made: dict[str, Any] = {
+    created: dict[str, Any] = {
         "arguments": tuple(Tensor(**each) for each in found["arguments"]),
         "results": tuple(Tensor(**each) for each in found["results"]),
         "constants": tuple(Constant(**each) for each in found["constants"]),
@@ -204,7 +204,7 @@ def _signature(found: dict[str, Any]) -> Signature:
         "guards": tuple(Guard(**each) for each in found["guards"]),
         "maker": _signature(found["maker"]) if found["maker"] else None,
     }
-    return Signature(**found | made)
+    return Signature(**found | created)
 
 
 # constraints between fields
@@ -235,8 +235,8 @@ def _check_into(signature: Signature, place: str) -> None:
     for result, argument in signature.into:
         if result >= len(signature.results) or argument >= len(signature.arguments):
             raise ValueError(f"{place}into names a result or argument that is not there")
-        made, given = signature.results[result], signature.arguments[argument]
-        if (made.dtype, made.shape) != (given.dtype, given.shape):
+        created, given = signature.results[result], signature.arguments[argument]
+        if (created.dtype, created.shape) != (given.dtype, given.shape):
             raise ValueError(f"{place}into: result {result} has another type than its argument")
     for numbers in zip(*signature.into, strict=True):
         if len(set(numbers)) < len(numbers):
@@ -270,17 +270,17 @@ def _check_constants(signature: Signature, place: str) -> None:
         _check_whole(maker, "maker.")
         if maker.arguments or maker.sized_by_program:
             raise ValueError("maker must take nothing but weights, all of its sizes known")
-        if any(c.made is not None for c in maker.constants):
+        if any(c.created is not None for c in maker.constants):
             raise ValueError("maker must be given all of its weights")
     results = maker.results if maker is not None else ()
     for number, constant in enumerate(signature.constants):
         at = f"{place}constants[{number}]"
         if DYNAMIC in constant.shape:
             raise ValueError(f"{at} must have known sizes")
-        if constant.made is None:
+        if constant.created is None:
             continue
-        if constant.made >= len(results):
-            raise ValueError(f"{at} is result {constant.made} of a maker with {len(results)}")
-        result = results[constant.made]
+        if constant.created >= len(results):
+            raise ValueError(f"{at} is result {constant.created} of a maker with {len(results)}")
+        result = results[constant.created]
         if (result.dtype, result.shape) != (constant.dtype, constant.shape):
             raise ValueError(f"{at} is {constant}, the maker's result {result}")

@@ -42,12 +42,12 @@ class RuleTable(Generic[RuleT]):
 
         return register
 
-    def none(self, *ops: OpClass, because: str) -> None:
+    def none(self, *ops: OpClass, reason: str) -> None:
         """Record that ``ops`` have no rule on purpose; the op table prints the reason."""
         for op in ops:
             if self.covers(op):
                 raise ValueError(f"{op.name} already has a {self.reading} rule")
-            self._none[op] = because
+            self._none[op] = reason
 
     def later(self, *ops: OpClass) -> None:
         """Record that ``ops`` have no rule yet; the op table prints the gap."""

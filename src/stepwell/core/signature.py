@@ -40,7 +40,7 @@ class Constant(Tensor):
     """A weight, stored beside the program; ``sha256`` is that of its bytes, "" if unknown."""
 
     sha256: str = ""
-    made: int | None = None
+    created: int | None = None
     """The number of the result of `Signature.maker` that computes it; None if it is given."""
 
 

@@ -99,8 +99,8 @@ def has_tensors(op: Operation) -> bool:
 
 
 def _complain(op: Operation, stage: Stage, pass_: str, maker: str) -> NoReturn:
-    made = f", which pass '{maker}' made" if maker else ""
-    message = f"pass '{pass_}' leaves {op.name}{made}: nothing lowers it"
+    created = f", which pass '{maker}' made" if maker else ""
+    message = f"pass '{pass_}' leaves {op.name}{created}: nothing lowers it"
     raise CompileError(
         Diagnostic("error", message, place_of(op), help=_suggestion(op, stage, maker))
     )

@@ -47,10 +47,11 @@ class OpClass:
         try:
             fields = self._fields(attributes)
             wanted = rule(self._create(operands, fields, self._unknown()))
-            made = self._create(operands, fields, wanted)
-            made.verify(verify_nested_ops=False)
+            created = self._create(operands, fields, wanted)
+            created.verify(verify_nested_ops=False)
             return [
-                (element_dtype(tensor_of(v)).name, tensor_of(v).get_shape()) for v in made.results
+                (element_dtype(tensor_of(v)).name, tensor_of(v).get_shape())
+                for v in created.results
             ]
         except (VerifyException, ShapeError, ParseError) as error:
             raise TypeError(f"{self.kind.name}: {str(error).splitlines()[0]}") from None

@@ -350,7 +350,7 @@ def choose_entry(module: ModuleOp, entry: str) -> None:
     """Make ``entry`` the only public function; `CompileError` if there is no such function."""
     functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
     names = [f.sym_name.data for f in functions]
-    made = any(
+    created = any(
         "kernel.computed_constant" in each.data for f in functions for each in f.arg_attrs or ()
     )
     if entry not in names:
@@ -361,7 +361,7 @@ def choose_entry(module: ModuleOp, entry: str) -> None:
         if function.sym_name.data == entry:
             function.properties.pop("sym_visibility", None)
             _check_entry(function)
-        elif made and function.sym_name.data == f"{entry}.constants":  # computes the weights
+        elif created and function.sym_name.data == f"{entry}.constants":  # computes the weights
             function.properties.pop("sym_visibility", None)
         elif function.sym_name.data not in (f"{entry}.shapes", f"{entry}.arena"):  # buffer sizes
             function.properties["sym_visibility"] = StringAttr("private")

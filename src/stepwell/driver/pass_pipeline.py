@@ -129,7 +129,7 @@ def _apply_alone(ctx: Context, pass_: ModulePass, target: Operation) -> None:
 def steps_of(stage: Stage, passes: Passes) -> list[Step]:
     """Return the steps of a stage; the one that lowers to its floor has ``makes`` set."""
     known = _STEPS.get(stage)
-    if known is not None and all(passes.get(n) is made for n, made in known.kinds.items()):
+    if known is not None and all(passes.get(n) is created for n, created in known.kinds.items()):
         return known.steps
     steps = [
         dataclasses.replace(

@@ -310,7 +310,7 @@ def _grouped(reads: Any) -> Callable[[Capture], tuple[int, bool]]:
 
 def fresh_head(value: Tensor) -> Tensor:
     """Return an argument's value as the function begins."""
-    return Tensor(value.graph, value.name, value.kind, value.shape, value.scope, value.made)
+    return Tensor(value.graph, value.name, value.kind, value.shape, value.scope, value.created)
 
 
 def _mentions(text: str, leaf: Leaf) -> bool:

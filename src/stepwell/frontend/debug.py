@@ -129,7 +129,7 @@ def _check(value: Tensor, op: str = "") -> None:
     trace.watch = None
     try:
         finite = e.isfinite(value)
-        message = f"{name} gave a NaN or an infinity in {type}, at {value.made}"
+        message = f"{name} gave a NaN or an infinity in {type}, at {value.created}"
         check(r.all(finite) if finite.shape else finite, "FloatingPointError", [message])
     finally:
         trace.watch = watch

@@ -64,7 +64,7 @@ __all__ = [
     "iterated",
     "le",
     "lt",
-    "made",
+    "created",
     "make",
     "ne",
     "not_",
@@ -316,10 +316,10 @@ def make(function: Any, /, *args: Any, **kwargs: Any) -> Any:
     known = getattr(function, "__name__", "") in MAKING and _is_making(function)
     if known and type(found) is np.ndarray and function.__name__.startswith("empty"):
         found[...] = 0  # uninitialized numbers would differ from trace to trace
-    return made(found) if known else found
+    return created(found) if known else found
 
 
-def made(found: Any) -> Any:
+def created(found: Any) -> Any:
     """Return a new array that is assigned to later; make it part of the trace."""
     if active_trace() is None or type(found) is not np.ndarray or not found.shape:
         return found

@@ -275,7 +275,7 @@ class _Writer:
         self.template = template
         self.numbers = template.numbers
         self.head: list[str] = []
-        self.made: dict[Any, str] = {}
+        self.created: dict[Any, str] = {}
         self.batches: list[tuple[str, bool]] = []
         """For each open nd.vmap, how its closing line begins and whether its size is an operand."""
 
@@ -350,31 +350,31 @@ class _Writer:
 
     def symbol(self, number: int) -> str:
         """Return the name of a symbol's index value."""
-        return self.made.setdefault(("symbol", number), f"%size__{number}")
+        return self.created.setdefault(("symbol", number), f"%size__{number}")
 
     def constant(self, value: int) -> str:
         """Return the name of an index constant."""
         key = "constant", value
-        if key not in self.made:
-            self.made[key] = f"%size__c{len(self.made)}"
+        if key not in self.created:
+            self.created[key] = f"%size__c{len(self.created)}"
             op_text = f'"arith.constant"() <{{value = {value} : index}}> : () -> index'
-            self.head.append(f"  {self.made[key]} = {op_text}")
-        return self.made[key]
+            self.head.append(f"  {self.created[key]} = {op_text}")
+        return self.created[key]
 
     def make(self, op: str, a: str, b: str) -> str:
         """Return the name of the result of an arith op."""
         key = op, a, b
-        if key not in self.made:
-            self.made[key] = f"%size__v{len(self.made)}"
+        if key not in self.created:
+            self.created[key] = f"%size__v{len(self.created)}"
             op_text = f'"arith.{op}"({a}, {b}) : (index, index) -> index'
-            self.head.append(f"  {self.made[key]} = {op_text}")
-        return self.made[key]
+            self.head.append(f"  {self.created[key]} = {op_text}")
+        return self.created[key]
 
     def sizes(self, first: str) -> list[str]:
         """Return the lines that read the symbols from the arguments and compute with them."""
         types = re.findall(r"%\w+: (tensor<[^<>]*>)", first)
         lines: list[str] = []
-        for key, name in list(self.made.items()):
+        for key, name in list(self.created.items()):
             if key[0] != "symbol":
                 continue
             axis = next(a for a in self.template.sizes.axes if a.symbol == key[1])

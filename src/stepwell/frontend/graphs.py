@@ -189,7 +189,7 @@ class Graph:
         """
         if name in self._names:
             raise ValueError(
-                f"the graph has a value '{name}' already, made at {self._names[name].made}"
+                f"the graph has a value '{name}' already, made at {self._names[name].created}"
             )
         with self:
             self._names[name] = lift(value)
@@ -292,7 +292,7 @@ class Graph:
 
     def _check(self, value: Tensor) -> None:
         if value.graph is not self._trace:
-            raise ValueError(f"{value!r}, made at {value.made}, is a value of another graph")
+            raise ValueError(f"{value!r}, made at {value.created}, is a value of another graph")
         self._trace.check(value)
 
     def _named(self, name: str) -> Tensor:
@@ -321,7 +321,7 @@ class Graph:
                 what = f"the placeholder '{each.name}'" + (f", which {of} needs," if of else "")
                 raise TypeError(
                     f"{what} is not given: pass its value in run(..., {{'{each.name}': ...}}); "
-                    f"it was made at {each.value.made}"
+                    f"it was made at {each.value.created}"
                 )
         sources = self._placeholders.keys() | given.keys()
         for at, line in enumerate(lines):
@@ -333,7 +333,7 @@ class Graph:
         inputs = [given[name] for name in taken]
         body = [lines[at].without(given) for at in sorted(kept)]
         text = function_text("graph", inputs, wanted, body, self.run)
-        location = next((p.value.made for p in self._placeholders.values()), "")
+        location = next((p.value.created for p in self._placeholders.values()), "")
         return _Cut(text, taken, location.rpartition(":")[0] or "<python>")
 
 
@@ -358,7 +358,7 @@ class _Cut:
 def _known(each: _Placeholder) -> Tensor:
     """Return the first version of a placeholder."""
     value = each.value
-    return Tensor(value.graph, each.first, value.kind, value.shape, 0, value.made)
+    return Tensor(value.graph, each.first, value.kind, value.shape, 0, value.created)
 
 
 def _array(value: Any, key: Tensor, of: Any) -> NDArray[Any]:

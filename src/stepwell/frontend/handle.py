@@ -32,7 +32,7 @@ class State(NamedTuple):
 
     name: str
     scope: int
-    made: str
+    created: str
     stamp: int
     seen: int
 
@@ -43,9 +43,9 @@ class Handle:
     __slots__ = (
         "__weakref__",
         "cell",
+        "created",
         "graph",
         "kind",
-        "made",
         "name",
         "part",
         "scope",
@@ -59,7 +59,7 @@ class Handle:
     """The implementations of operators and methods, registered by `frontend.operators`."""
 
     def __init__(
-        self, trace: Any, name: str, kind: DType, shape: Shape, scope: int, made: str
+        self, trace: Any, name: str, kind: DType, shape: Shape, scope: int, created: str
     ) -> None:
         self.graph = trace
         """The `Trace` of the tensor; not named ``trace``: ``x.trace()`` is NumPy's method."""
@@ -68,7 +68,7 @@ class Handle:
         self.shape = shape
         self.scope = scope
         """The number of the region that defines the value."""
-        self.made = made
+        self.created = created
         """The user's line that made it."""
         self.weak = False
         """Whether it is a Python number, which takes the dtype of the arrays it meets."""
@@ -112,22 +112,22 @@ class Handle:
     @property
     def state(self) -> State:
         """The fields that change when the tensor is written to or read again."""
-        return State(self.name, self.scope, self.made, self.stamp, self.seen)
+        return State(self.name, self.scope, self.created, self.stamp, self.seen)
 
     @state.setter
     def state(self, state: State) -> None:
-        self.name, self.scope, self.made, self.stamp, self.seen = state
+        self.name, self.scope, self.created, self.stamp, self.seen = state
 
     def become(self, value: Handle) -> None:
         """Stand for ``value``, of the same type, from now on; parts of it are read again."""
         for other in self.shared:
             if (alive := other()) is not None:
                 raise TraceError(
-                    f"an array was assigned to that may lie in the same memory as another, made at "
-                    f"{alive.made}; where it is a copy of that one, say so: x.reshape(...).copy()"
+                    f"an array was assigned to that may lie in the same memory as another, made "
+                    f"at {alive.created}; where it is a copy of it, say so: x.reshape(...).copy()"
                 )
         self.graph.changes(self, written=True)
-        self.name, self.scope, self.made = value.name, value.scope, value.made
+        self.name, self.scope, self.created = value.name, value.scope, value.created
         self.stamp = self.graph.tick()
 
     def changes_as_number(self) -> None:
@@ -152,7 +152,7 @@ class Handle:
         if self.seen != base.stamp:
             again = self.part.read(base)
             self.graph.changes(self)
-            self.name, self.scope, self.made = again.name, again.scope, again.made
+            self.name, self.scope, self.created = again.name, again.scope, again.created
             self.stamp, self.seen = self.graph.tick(), base.stamp
 
     def part_of(

@@ -252,7 +252,7 @@ def wrapped_number(value: Any, kind: DType) -> Any:
 def fresh(x: Tensor) -> Tensor:
     """Return a new value with the same elements, which does not alias ``x``."""
     x.refresh()
-    return Tensor(x.graph, x.name, x.kind, x.shape, x.scope, x.made)
+    return Tensor(x.graph, x.name, x.kind, x.shape, x.scope, x.created)
 
 
 def cast(x: Tensor, dtype: DType) -> Tensor:

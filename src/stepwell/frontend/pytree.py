@@ -156,8 +156,8 @@ def dispatched(tree: Any, results: bool = False) -> Any:
 def _is_plain(kind: Any) -> bool:
     """Whether a class of named tuples is as `namedtuple` made it: no constructor of its own."""
     space = getattr(kind.__new__, "__globals__", {})
-    made = str(space.get("__name__", "")).startswith("namedtuple_")
-    return made and kind.__init__ is object.__init__ and type(kind) is type
+    created = str(space.get("__name__", "")).startswith("namedtuple_")
+    return created and kind.__init__ is object.__init__ and type(kind) is type
 
 
 def _named_tuple(kind: Any, values: Sequence[Any]) -> Any:

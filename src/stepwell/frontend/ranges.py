@@ -48,7 +48,7 @@ class Value(NamedTuple):
 class Ranges:
     """The known facts about the integers of one trace."""
 
-    made: dict[str, Range] = field(default_factory=dict[str, Range])
+    created: dict[str, Range] = field(default_factory=dict[str, Range])
     """The ranges of values, by name, as derived from the ops that define them."""
     facts: dict[str, tuple[str, tuple[Value, ...]]] = field(default_factory=dict[str, Any])
     """The comparison or logical op that defines each boolean, by name."""
@@ -65,7 +65,7 @@ class Ranges:
         for known in reversed(self.narrowed):
             if (found := known.get(name)) is not None:
                 return found
-        return self.made.get(name) or limits(value.kind)
+        return self.created.get(name) or limits(value.kind)
 
     def offset(self, value: Tensor | Value) -> tuple[str, int]:
         """Return a base value's name and the offset from it; the name is "" for a constant."""
@@ -191,7 +191,7 @@ class Ranges:
         found = rule(given, result, operands, properties)
         low, high = limits(result.kind)
         if found is not None and low <= found[0] <= found[1] <= high and found != (low, high):
-            self.made[result.name] = found
+            self.created[result.name] = found
 
 
 _OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq"}

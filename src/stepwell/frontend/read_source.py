@@ -148,11 +148,11 @@ def _is_path(node: ast.expr) -> bool:
 
 def _outer(at: ast.AST, name: str, *arguments: ast.expr) -> ast.expr:
     function = ast.Attribute(ast.Name(OUTER, ast.Load()), name, ast.Load())
-    made = ast.Call(function, list(arguments), [])
+    created = ast.Call(function, list(arguments), [])
     for each in (function, function.value, *arguments):
         if not hasattr(each, "lineno"):
             ast.copy_location(each, at)
-    return ast.copy_location(made, at)
+    return ast.copy_location(created, at)
 
 
 def _as_value(index: ast.expr) -> ast.expr:

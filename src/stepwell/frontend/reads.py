@@ -260,10 +260,10 @@ def traced_as_is(function: FunctionType) -> FunctionType:
         CellType(found[name]) if name in found else cell
         for name, cell in zip(names, function.__closure__ or (), strict=True)
     ]
-    made = FunctionType(function.__code__, variables, function.__name__, None, tuple(cells))
-    made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
-    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
-    return made
+    created = FunctionType(function.__code__, variables, function.__name__, None, tuple(cells))
+    created.__defaults__, created.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+    created.__qualname__, created.__module__ = function.__qualname__, function.__module__
+    return created
 
 
 def _search(captures: Captures, function: FunctionType, seen: set[Any]) -> dict[str, Any]:

@@ -41,14 +41,14 @@ def rewritten(function: FunctionType, runtime: Any) -> FunctionType:
         return function
     if code not in _REWRITTEN:
         _REWRITTEN[code] = _code_of(function)
-    made = _REWRITTEN[code]
-    if made is None:
+    created = _REWRITTEN[code]
+    if created is None:
         return function
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     outer = Outer(runtime, function.__globals__, dict(cells))
     cells[RUNTIME], cells[OUTER] = CellType(runtime), CellType(outer)
-    closure = tuple(cells[name] for name in made.co_freevars)
-    found = FunctionType(made, function.__globals__, function.__name__, None, closure)
+    closure = tuple(cells[name] for name in created.co_freevars)
+    found = FunctionType(created, function.__globals__, function.__name__, None, closure)
     found.__defaults__, found.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
     found.__qualname__, found.__module__ = function.__qualname__, function.__module__
     return found
@@ -91,10 +91,10 @@ def _code_of(function: FunctionType) -> CodeType | None:
         (outer,) = _codes(compiled(module, function.__code__.co_filename))
     except SyntaxError:  # the rewritten text breaks Python's rules about names
         return None
-    (made,) = [c for c in _codes(outer) if c.co_name == function.__code__.co_name]
-    made = _renamed(made, made.co_qualname, function.__code__.co_qualname)
-    _mark(made)
-    return made
+    (created,) = [c for c in _codes(outer) if c.co_name == function.__code__.co_name]
+    created = _renamed(created, created.co_qualname, function.__code__.co_qualname)
+    _mark(created)
+    return created
 
 
 def _lambda_of(function: FunctionType) -> ast.stmt | None:

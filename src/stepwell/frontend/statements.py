@@ -83,7 +83,10 @@ class Function:
         body = self.block(node.body)
         first: list[ast.stmt] = [
             *self._declarations(),
-            *(set_to(n, runtime("Undefined", ast.Constant(n))) for n in [*variables, *self.made]),
+            *(
+                set_to(n, runtime("Undefined", ast.Constant(n)))
+                for n in [*variables, *self.created]
+            ),
             *(self._setter(n) for n in named),
         ]
         if self.by_flag:
@@ -112,7 +115,7 @@ class Function:
         return define(setter(name), body, ["__value__"])
 
     @property
-    def made(self) -> list[str]:
+    def created(self) -> list[str]:
         """The variables that rewriting adds."""
         return [f"__left{k}__" for k in range(self.count)]
 
@@ -135,9 +138,9 @@ class Function:
 
     def _asking(self, test: ast.expr, rest: list[ast.stmt], behind: Sequence[ast.stmt]) -> ast.stmt:
         """Return ``if test: rest``, with the live variables after ``behind`` as its own."""
-        made = place(ast.If(test, rest, []), rest[0])
-        self.live.after[id(made)] = self.live.behind(behind)
-        return made
+        created = place(ast.If(test, rest, []), rest[0])
+        self.live.after[id(created)] = self.live.behind(behind)
+        return created
 
     def statement(self, node: ast.stmt) -> tuple[list[ast.stmt], list[str]]:
         """Return the rewritten statement, and the flags that it may set."""
@@ -216,8 +219,8 @@ class Function:
             test, said = self.expression(node.test), self.expression(message)
             return [ast.Expr(runtime("assert_", later(test), later(said)))]
         if isinstance(node, ast.Raise):
-            made = [later(self.expression(copy_of(node.exc)))] if node.exc is not None else []
-            return [ast.Expr(runtime("raising", *made)), self.visited(node)]
+            created = [later(self.expression(copy_of(node.exc)))] if node.exc is not None else []
+            return [ast.Expr(runtime("raising", *created)), self.visited(node)]
         return self._plain(node)
 
     def _return(self, node: ast.Return) -> list[ast.stmt]:
@@ -276,7 +279,7 @@ class Function:
         if makes and isinstance(node, ast.Assign):
             value: Any = node.value
             if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)):
-                node.value = place(runtime("made", node.value), node.value)
+                node.value = place(runtime("created", node.value), node.value)
         return [*checks, node]
 
     def _if(self, node: ast.If) -> list[ast.stmt]:

@@ -200,13 +200,13 @@ class _Keys:
         """Return the key of the pickled form of ``value``, whose class in C hides its content."""
         try:
             known = copyreg.dispatch_table.get(type(value))
-            made = known(value) if known else value.__reduce_ex__(2)
+            created = known(value) if known else value.__reduce_ex__(2)
         except (TypeError, ValueError, AttributeError, PicklingError):
             return Same(value)
-        if isinstance(made, str):
+        if isinstance(created, str):
             return Same(value)
-        iterators = (list(part) for part in made[3:5] if part is not None)
-        return self._all((*made[:3], *iterators))
+        iterators = (list(part) for part in created[3:5] if part is not None)
+        return self._all((*created[:3], *iterators))
 
 
 def _is_itself(value: Any) -> bool:

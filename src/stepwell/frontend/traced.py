@@ -275,10 +275,10 @@ def _donated_arrays(call: Call, donated: Collection[str]) -> list[int]:
 def _argument(written: Trace, argument: Argument, where: str) -> Tensor:
     """Return a new tensor for an argument of the function."""
     of = TracedVariable if argument.variable else Tensor
-    made = written.argument(argument.path, argument.kind, argument.shape, where, of)
-    if isinstance(made, TracedVariable):
-        made.called = argument.path
-    return made
+    created = written.argument(argument.path, argument.kind, argument.shape, where, of)
+    if isinstance(created, TracedVariable):
+        created.called = argument.path
+    return created
 
 
 def _entry(name: str) -> str:

@@ -168,8 +168,8 @@ class Trace:
             f"{properties_text(properties)}{bodies}"
             f" : ({inputs}) -> {outputs}{location(frame)}"
         )
-        made = self.scopes[-1], place_of(frame)
-        found = tuple(Tensor(self, n, *r, *made) for n, r in zip(names, results, strict=True))
+        created = self.scopes[-1], place_of(frame)
+        found = tuple(Tensor(self, n, *r, *created) for n, r in zip(names, results, strict=True))
         self.ranges.note(op, found, operands, properties)
         if self.watch is not None:
             self.watch(op, found)
@@ -197,7 +197,7 @@ class Trace:
         if type(value.name) is not Known:
             return value
         return Tensor(
-            self, self.text_of(value), value.kind, value.shape, self.scopes[-1], value.made
+            self, self.text_of(value), value.kind, value.shape, self.scopes[-1], value.created
         )
 
     def argument(
@@ -233,7 +233,7 @@ class Trace:
         print = fingerprint(array)
         key = print, type_text(kind, shape)
         if (known := self._constants.get(key)) is not None and not self._inside:
-            return Tensor(self, known.name, kind, shape, known.scope, known.made)
+            return Tensor(self, known.name, kind, shape, known.scope, known.created)
         if array.size <= INLINE_ELEMENTS and array.size:
             data = array.reshape(-1).view(np.uint8).tobytes().hex()
             if kind.name == "i1":
@@ -246,10 +246,10 @@ class Trace:
         if kind.name == "i1":
             self._masks[result.name] = array.reshape(shape).copy()
         elif is_integer(kind) and 0 < array.size <= READ_ELEMENTS:
-            self.ranges.made[result.name] = int(array.min()), int(array.max())
+            self.ranges.created[result.name] = int(array.min()), int(array.max())
         if not self._inside:
             self._constants[key] = result
-        return Tensor(self, result.name, kind, shape, result.scope, result.made)
+        return Tensor(self, result.name, kind, shape, result.scope, result.created)
 
     def _made_of(self, array: NDArray[Any]) -> Tensor | None:
         """Return an array as an argument or the result of ops; None if it must be a constant."""
@@ -322,7 +322,7 @@ class Trace:
             what += f"'{current.function}'" if current.function != self.function else "a later call"
             help = "pass it as an argument instead"
         here = place_of(users_frame())
-        raise TraceError(f"{what}: {value!r}, made at {value.made}, used at {here}; {help}")
+        raise TraceError(f"{what}: {value!r}, made at {value.created}, used at {here}; {help}")
 
     @property
     def _inside(self) -> bool:
@@ -362,9 +362,8 @@ class Trace:
             yield text
             if outside := journal.outside(number):  # ``number`` need not be the last region
                 called = getattr(outside[0], "called", "")  # set for variables only
-                what = (
-                    f"the variable '{called}'" if called else f"an array made at {outside[0].made}"
-                )
+                place = outside[0].created
+                what = f"the variable '{called}'" if called else f"an array made at {place}"
                 raise TraceError(
                     f"{what} was assigned to in a function given to stepwell.lax; "
                     "return it from the function as a part of what it carries"

@@ -70,14 +70,14 @@ class Variants:
             for variant in known:
                 if (arrays := variant.outside.collect()) is not None:
                     return variant, arrays
-            made: list[Variant] = []
-            make = partial(self._make, key, call, trace, known, made, sizes)
+            created: list[Variant] = []
+            make = partial(self._make, key, call, trace, known, created, sizes)
             variant = self._made.get((key, len(known)), make)
             with self._lock:
                 if len(self._known[key]) == len(known):
                     self._known[key].append(variant)
-            if made:  # use it even if the function changed its own captured state
-                return variant, list(made[0].arrays)
+            if created:  # use it even if the function changed its own captured state
+                return variant, list(created[0].arrays)
 
     def info(self) -> CacheInfo:
         """Return the number of traces, and their reasons."""
@@ -100,7 +100,7 @@ class Variants:
         call: Call,
         trace: Tracer,
         known: list[Variant],
-        made: list[Variant],
+        created: list[Variant],
         sizes: Sizes | None,
     ) -> Variant:
         general = key is call.key and (sizes is not None or self.general.mode != "never")
@@ -111,16 +111,16 @@ class Variants:
                 self.retraces.note(call, self._changed(known))
             if general:
                 variant = self._made_general(call, trace, earlier, sizes)
-        made.append(variant or self._compiled(call, trace))
-        return made[0]._replace(arrays=())
+        created.append(variant or self._compiled(call, trace))
+        return created[0]._replace(arrays=())
 
     def _served(self, call: Call, trace: Tracer) -> Variant | None:
         """Return a program for any size that serves a call; None if there is none."""
-        if not (made := self.general.of(call)):
+        if not (created := self.general.of(call)):
             return None
         from stepwell.frontend.general import NotGeneralError
 
-        for template, program in made:
+        for template, program in created:
             if (values := template.serves(call)) is not None:
                 traced = self._traced(call, trace, general=True)
                 try:

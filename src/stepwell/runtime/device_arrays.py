@@ -171,8 +171,8 @@ class DeviceArray(ReadOnHost):
 
     def copy(self) -> DeviceArray:
         """Return a copy, made on the device."""
-        made = self.device.memory.copied(self.memory, self.nbytes)
-        return DeviceArray(self.device, made, self.dtype, self.shape)
+        created = self.device.memory.copied(self.memory, self.nbytes)
+        return DeviceArray(self.device, created, self.dtype, self.shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:

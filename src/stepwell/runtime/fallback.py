@@ -95,8 +95,8 @@ class CtypesProgram:
         signature = self.entry.signature
         dims = (ctypes.c_int64 * (signature.dynamic + 1))(*dynamic_sizes(signature, arguments))
         given = outs or (None,) * len(signature.results)
-        made = self._make_results(signature, dims) if any(out is None for out in given) else ()
-        results = [made[k] if out is None else out for k, out in enumerate(given)]
+        created = self._make_results(signature, dims) if any(out is None for out in given) else ()
+        results = [created[k] if out is None else out for k, out in enumerate(given)]
         arrays = (*arguments, *self.constants, *results)
         buffers = (ctypes.c_void_p * (len(arrays) + 1))(*(a.ctypes.data for a in arrays))
         bytes = self._arena(dims) if self._arena is not None else signature.arena or 0

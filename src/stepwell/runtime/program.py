@@ -189,17 +189,18 @@ def _constants(
     folder: Path, signature: Signature, resources: Mapping[str, Any], device: str = ""
 ) -> tuple[Array, ...]:
     """Return all constants of the program: the given ones, and those computed from given ones."""
-    made: tuple[Array, ...] = ()
+    created: tuple[Array, ...] = ()
     if (maker := signature.maker) is not None:
         # given for this one call only, so no copy guards against later changes by the caller
         arrays = [np.require(given(c, resources), None, ["C", "A"]) for c in maker.constants]
         results = load_callee(folder, maker, arrays, device=device).invoke((), None)
-        made = results if isinstance(results, tuple) else (results,)
-        made = tuple(at_a_line(array) for array in made)
-        for array in made:
+        created = results if isinstance(results, tuple) else (results,)
+        created = tuple(at_a_line(array) for array in created)
+        for array in created:
             array.flags.writeable = False
     return tuple(
-        constant(c, resources) if c.made is None else made[c.made] for c in signature.constants
+        constant(c, resources) if c.created is None else created[c.created]
+        for c in signature.constants
     )
 
 

@@ -44,14 +44,14 @@ def compile_command(options: argparse.Namespace) -> int:
         return 0
     if not target.native:
         source = source_of(module, options)
-        made = with_deep_stack(lambda: translate(source, target.name))
+        created = with_deep_stack(lambda: translate(source, target.name))
         if options.output is None:
-            print(made.text, end="")
+            print(created.text, end="")
         else:
             folder = Path(options.output)
-            write_program(folder, made.text, "", made.signature, None, module.resources)
-            seal(folder, made.signature)
-            _report_files(made.signature, Path(options.output))
+            write_program(folder, created.text, "", created.signature, None, module.resources)
+            seal(folder, created.signature)
+            _report_files(created.signature, Path(options.output))
         return 0
     compiled = program_of(options, module)
     if options.output is None:

@@ -34,17 +34,17 @@ MADE = "<!-- made by `make docs` from the code; do not edit -->\n\n"
 def pages() -> dict[str, str]:
     """Return the text of every generated page by its path below `docs/`."""
     known = registry()
-    made = {"passes.md": _passes(known)}
+    created = {"passes.md": _passes(known)}
     ours = {n: ops for n, ops in families(known).items() if n not in known.dialects}
     for name, ops in ours.items():
-        made[f"ops/{name}.md"] = _family(name, ops)
-    made["ops/kernel.md"] = _kernel()
-    made["ops/README.md"] = _index(ours)
-    made["pipeline.md"] = _pipeline(known)
-    made["names.md"] = MADE + names.page()
-    made["upstream.md"] = _changes()
-    made |= {name: MADE + text for name, text in reference().items()}
-    return made
+        created[f"ops/{name}.md"] = _family(name, ops)
+    created["ops/kernel.md"] = _kernel()
+    created["ops/README.md"] = _index(ours)
+    created["pipeline.md"] = _pipeline(known)
+    created["names.md"] = MADE + names.page()
+    created["upstream.md"] = _changes()
+    created |= {name: MADE + text for name, text in reference().items()}
+    return created
 
 
 def _changes() -> str:
@@ -83,9 +83,9 @@ def _pipeline(known: Registry) -> str:
         rows += [f"## {number}. {stage.name}\n", f"Dialects that are left: {left}\n"]
         rows += ["| pass | what it does | results |", "|---|---|---|"]
         for name in map(name_of, elements(stage.passes)):
-            made = known.passes[name]()
-            numerics = made.numerics if issubclass(made, Pass) else ""
-            rows += [f"| [`{name}`](passes.md#{name}) | {_cell(summary(made))} | {numerics} |"]
+            created = known.passes[name]()
+            numerics = created.numerics if issubclass(created, Pass) else ""
+            rows += [f"| [`{name}`](passes.md#{name}) | {_cell(summary(created))} | {numerics} |"]
         rows += [""]
     return "\n".join(rows)
 
@@ -136,11 +136,11 @@ def _passes(known: Registry) -> str:
 
 def main(folder: Path) -> int:
     """Write the pages below ``folder``; remove those of families that no longer exist."""
-    made = pages()
+    created = pages()
     for old in (*(folder / "ops").glob("*.md"), *(folder / "api").glob("*.md")):
-        if f"{old.parent.name}/{old.name}" not in made:
+        if f"{old.parent.name}/{old.name}" not in created:
             old.unlink()
-    for name, text in made.items():
+    for name, text in created.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     return 0

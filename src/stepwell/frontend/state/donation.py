@@ -104,7 +104,7 @@ def _distances(
     lines: Sequence[str],
 ) -> Iterator[tuple[int, int, int]]:
     """Yield the number of ops between a donated argument and a result, and the two's numbers."""
-    made = _elementwise_users(lines)
+    created = _elementwise_users(lines)
     wanted: dict[str, list[int]] = {}
     for k in left:
         wanted.setdefault(results[k].name, []).append(k)
@@ -115,7 +115,7 @@ def _distances(
             for k in wanted.get(name, ()):
                 if _type(results[k]) == _type(heads[i]):
                     yield seen[name], i, k
-            for following in made.get(name, ()) if seen[name] < FURTHEST else ():
+            for following in created.get(name, ()) if seen[name] < FURTHEST else ():
                 if following not in seen:
                     seen[following] = seen[name] + 1
                     rest.append(following)
@@ -123,7 +123,7 @@ def _distances(
 
 def _elementwise_users(lines: Sequence[str]) -> dict[str, list[str]]:
     """Return the values that elementwise ops compute from each value, by name."""
-    made: dict[str, list[str]] = {}
+    created: dict[str, list[str]] = {}
     for line in lines:
         found = _LINE.match(line)
         if found is None or _MIXING.search(found["op"]):
@@ -131,8 +131,8 @@ def _elementwise_users(lines: Sequence[str]) -> dict[str, list[str]]:
         types = re.findall(r"tensor<[^>]*>", found["types"])
         for operand, type in zip(found["operands"].split(", "), types, strict=False):
             if type == found["type"]:
-                made.setdefault(operand, []).append(found["results"])
-    return made
+                created.setdefault(operand, []).append(found["results"])
+    return created
 
 
 def warn_of_copies(

@@ -216,7 +216,7 @@ class _Call:
         types = [v for v in results.values if v.kind.kind == "float"]
         trace = current_trace()
         stand_ins = [
-            Tensor(trace, v.name, v.kind, v.shape, 0, v.made) for v in (*more.values, *types)
+            Tensor(trace, v.name, v.kind, v.shape, 0, v.created) for v in (*more.values, *types)
         ]
         for stand_in, value in zip(stand_ins, more.values, strict=False):
             stand_in.weak = value.weak
@@ -395,10 +395,10 @@ def made_otherwise(fun: Fun, fwd: Fun, bwd: Fun) -> custom_vjp:
 
     In forward mode ``fun`` itself is differentiated.
     """
-    made = custom_vjp(fun)
-    made.defvjp(fwd, bwd)
-    made.is_exact()
-    return made
+    created = custom_vjp(fun)
+    created.defvjp(fwd, bwd)
+    created.is_exact()
+    return created
 
 
 class custom_jvp(_Custom):

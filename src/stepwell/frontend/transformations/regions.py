@@ -146,7 +146,7 @@ def write_region(
     trace = current_trace()
     shapes = [v.shape for v in primals] if shapes is None else shapes
     given = zip(paths, primals, shapes, strict=True)
-    seen = [trace.argument(path, v.kind, shape, v.made) for path, v, shape in given]
+    seen = [trace.argument(path, v.kind, shape, v.created) for path, v, shape in given]
     for given, value in zip(seen, primals, strict=True):
         given.weak, given.cell = value.weak, value.cell
     with trace.block(seen) as text, _deeper(what not in ("checkpoint", "vmap")):
@@ -184,6 +184,6 @@ def _check_unwritten(
                 f"allow: return what it becomes{more}, and assign that after the call"
             )
         raise TraceError(
-            f"'{name}' assigns to an array made at {outside[0].made}, outside of the function "
+            f"'{name}' assigns to an array made at {outside[0].created}, outside of the function "
             f"that {what} is given: assign to a copy, or return what it becomes{more}"
         )

@@ -40,7 +40,7 @@ class Launches:
     """Translates the launches of a program; ``constants`` are the places of its weights."""
 
     device: Device
-    made: Build
+    created: Build
     queue: Any
     constants: Mapping[str, Place]
     timed: bool
@@ -104,7 +104,7 @@ class Launches:
         """Return a kernel of the program, after a check of its number of arguments."""
         count = sum(2 if "buffer" in each else 1 for each in arguments)
         try:
-            kernel = self.device.cl.Kernel(self.made.program, name)
+            kernel = self.device.cl.Kernel(self.created.program, name)
         except self.device.cl.Error as error:
             raise OpenCLError(
                 f"the device's compiler has made no kernel '{quoted(name)}' ({error})",

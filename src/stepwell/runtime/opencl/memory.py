@@ -74,10 +74,10 @@ class DeviceMemory:
                 if free:
                     self._kept -= size
                     return free.pop()
-        made = self._with_retry(size, lambda: self._new(size))
+        created = self._with_retry(size, lambda: self._new(size))
         with self._lock:
             self._wanted[size] += 1
-        return made
+        return created
 
     def release(self, memory: Any, bytes: int) -> None:
         """Return a buffer to the pool, which keeps at most the number ever used at once."""
@@ -160,10 +160,10 @@ class DeviceMemory:
 
     def copied(self, memory: Any, bytes: int) -> Any:
         """Return a copy of a buffer, made after all enqueued work."""
-        made = self.allocate(bytes)
+        created = self.allocate(bytes)
         if bytes:
-            self._device.cl.enqueue_copy(self._device.queue, made, memory, byte_count=bytes)
-        return made
+            self._device.cl.enqueue_copy(self._device.queue, created, memory, byte_count=bytes)
+        return created
 
     def finish(self) -> None:
         """Wait until all enqueued work is finished."""
@@ -175,11 +175,11 @@ class DeviceMemory:
             found = self._weights.get(id(array))
             if found is not None and found.array is array:
                 return found
-            made = self.wrapped(array, self._flags.READ_ONLY)
-            if made is None:
+            created = self.wrapped(array, self._flags.READ_ONLY)
+            if created is None:
                 self.transfers.give(array.nbytes)
-                made = self._copy_of(array, self._flags.READ_ONLY)
-            self._weights[id(array)] = weight = Weight(array, made)
+                created = self._copy_of(array, self._flags.READ_ONLY)
+            self._weights[id(array)] = weight = Weight(array, created)
             return weight
 
     def wrapped(self, array: Array, access: int) -> Any | None:

@@ -65,9 +65,9 @@ def on_copy(g: Draw) -> Call:
     rank = g.pick((2, 2, 3)) if name == "fill_diagonal" else g.pick((1, 2, 3))
     shape = (g.pick((2, 3)),) * rank if rank == 3 else g.shape(rank, rank)
     a = g.array(shape, g.pick(SMALL))
-    made = COPIES[name](g, a)
+    created = COPIES[name](g, a)
     module = "np" if name in ("copyto", ".fill", "[...]") else g.pick(("np", "snp"))
-    return Call(f"y = {a}.copy(); {made}; r = y", g.arrays, name, module, "exact", True)
+    return Call(f"y = {a}.copy(); {created}; r = y", g.arrays, name, module, "exact", True)
 
 
 def parted(g: Draw) -> Call:

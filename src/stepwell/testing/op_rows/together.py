@@ -153,9 +153,9 @@ def inside(value: Array, type: str) -> Array:
 
 def garbage(shape: Sequence[int], type: str) -> Array:
     """Return an array full of bytes that reveal elements which are not written."""
-    made = np.empty(shape, numpy_dtype(element(type)))
+    created = np.empty(shape, numpy_dtype(element(type)))
     if element(type) == "i1":
-        made[...] = True
+        created[...] = True
     else:
-        made.reshape(-1).view(np.uint8)[...] = 0x7B
-    return made
+        created.reshape(-1).view(np.uint8)[...] = 0x7B
+    return created

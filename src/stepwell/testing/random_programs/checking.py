@@ -37,12 +37,12 @@ def passes() -> Iterator[Step]:
 
 def _trials(p: Program, module: ModuleOp, lengths: Sequence[int], count: int) -> list[Trial]:
     """Return arguments, with the results of the program on `nd`."""
-    made: list[Trial] = []
+    created: list[Trial] = []
     for run in range(count if p.unknown else 2):
         sizes = {n: lengths[(run + i) % len(lengths)] for i, n in enumerate(p.unknown)}
         inputs = p.inputs(sizes, run)
-        made.append((inputs, call(Interpreter(module), "main", inputs)))
-    return made
+        created.append((inputs, call(Interpreter(module), "main", inputs)))
+    return created
 
 
 def check_floors(p: Program, count: int = 3) -> None:

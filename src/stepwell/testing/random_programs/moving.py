@@ -30,8 +30,8 @@ def transpose(p: Program, x: Value) -> Value:
 
 
 def _move(p: Program, text: str, x: Value, shape: Sequence[Size]) -> Value:
-    made = Value("", tuple(shape), x.dtype)
-    return p.op(f"nd.{text}", shape, x.dtype, x.bound, types=f"{x.type} -> {made.type}")
+    created = Value("", tuple(shape), x.dtype)
+    return p.op(f"nd.{text}", shape, x.dtype, x.bound, types=f"{x.type} -> {created.type}")
 
 
 def reverse(p: Program, x: Value) -> Value:
@@ -52,11 +52,11 @@ def slice(p: Program, x: Value) -> Value:
     part = f"{start or ''}:{end}" + (f":{step}" if step > 1 else "")
     parts = [":"] * len(x.shape)
     parts[axis] = part
-    made: Size = p.fresh("d")
+    created: Size = p.fresh("d")
     if isinstance(known, int):
         size = len(range(known)[start : int(end) if end else None : step])
-        made = size
-    return _move(p, f"slice %{x.name}[{', '.join(parts)}]", x, _set(x.shape, axis, made))
+        created = size
+    return _move(p, f"slice %{x.name}[{', '.join(parts)}]", x, _set(x.shape, axis, created))
 
 
 def broadcast(p: Program, x: Value) -> Value:
@@ -144,14 +144,14 @@ def pad(p: Program, x: Value) -> Value:
     if isinstance(old, int):
         size = old + low + high + interior * max(old - 1, 0)
     shape = _set(x.shape, axis, size)
-    made = Value("", shape, x.dtype)
+    created = Value("", shape, x.dtype)
     spelled = ", ".join(f"{n} = {v}" for n, v in how.items())
     return p.op(
         f"nd.pad %{x.name}, %{filler.name} {{{spelled}}}",
         shape,
         x.dtype,
         None if x.bound is None else max(x.bound, 2.0),
-        types=f"({x.type}, {filler.type}) -> {made.type}",
+        types=f"({x.type}, {filler.type}) -> {created.type}",
     )
 
 

@@ -116,11 +116,11 @@ class Program:
     def argument(self, shape: Sequence[Size], dtype: str) -> Value:
         """Return a new argument of the function; its numbers are small integers."""
         bound = 3.0 if dtype in FLOATS else None
-        made = Value(self.fresh("a"), tuple(shape), dtype, bound)
-        self.arguments.append(made)
-        self.values.insert(len(self.arguments) - 1, made)
-        self._note(made)
-        return made
+        created = Value(self.fresh("a"), tuple(shape), dtype, bound)
+        self.arguments.append(created)
+        self.values.insert(len(self.arguments) - 1, created)
+        self._note(created)
+        return created
 
     def op(
         self,
@@ -132,11 +132,11 @@ class Program:
     ) -> Value:
         """Write ``%v = text : types`` and return the value; ``types`` defaults to the result's."""
         keep = bound is not None and dtype in FLOATS and bound <= EXACT[dtype]
-        made = Value(self.fresh(), tuple(shape), dtype, bound if keep else None)
-        self.line(f"%{made.name} = {text} : {made.type if types is None else types}")
-        self.values.append(made)
-        self._note(made)
-        return made
+        created = Value(self.fresh(), tuple(shape), dtype, bound if keep else None)
+        self.line(f"%{created.name} = {text} : {created.type if types is None else types}")
+        self.values.append(created)
+        self._note(created)
+        return created
 
     def _note(self, value: Value) -> None:
         for axis, size in enumerate(value.shape):

@@ -155,7 +155,7 @@ def filtered(p: Program, x: Value) -> Value:
     assert isinstance(channels, int)
     divisors = [1, channels, 2] if channels % 2 == 0 else [1, channels]
     groups = p.pick(divisors)
-    made = groups * p.pick((1, 2, 3))
+    created = groups * p.pick((1, 2, 3))
     sizes = [p.pick((3, 1, 2)) for _ in range(2)]
     numbers = {"strides": (1, 2), "low": (0, 1, 3), "high": (0, 1)}
     numbers |= {"rhs_dilation": (1, 2), "lhs_dilation": (1, 2)}
@@ -167,10 +167,10 @@ def filtered(p: Program, x: Value) -> Value:
         long = (old - 1) * how["lhs_dilation"][axis] + 1 + how["low"][axis] + how["high"][axis]
         left = long - ((size - 1) * how["rhs_dilation"][axis] + 1)
         places.append(max(left // how["strides"][axis] + 1, 0))
-    w = p.argument((made, channels // groups, *sizes), x.dtype)
+    w = p.argument((created, channels // groups, *sizes), x.dtype)
     if x.floats and max(how["lhs_dilation"]) > 1:
         w = _finite(p, w)
-    shape = (x.shape[0], made, *places)
+    shape = (x.shape[0], created, *places)
     bound = None if x.bound is None else x.bound * 27.0 * channels // groups
     spelled = ", ".join(f"{name} = {each}" for name, each in how.items())
     types = f"({x.type}, {w.type}) -> {Value('', shape, x.dtype).type}"

@@ -29,10 +29,10 @@ def programs(draw: Callable[[st.SearchStrategy[Any]], Any], most: int = 10) -> P
             p.pick(control.OPS)(p, _operand(p), _steps)
         else:
             _steps(p, 1)
-    made = [v for v in reversed(p.values)]
-    p.results = [made[0]]
+    created = [v for v in reversed(p.values)]
+    p.results = [created[0]]
     for _ in range(p.number(0, 2)):
-        p.results.append(p.pick(made))
+        p.results.append(p.pick(created))
     return p
 
 

@@ -29,8 +29,8 @@ def body(g: Draw, leaves: Sequence[Known], kept: Sequence[Known], count: int, mo
             for n in inner.all()
             if inner.known(n).dtype == k.dtype and inner.known(n).shape == k.shape
         ]
-        made = [n for n in found if n >= 0]
-        new = inner.pick(made) if made and inner.chance(0.8) else inner.pick(found)
+        created = [n for n in found if n >= 0]
+        new = inner.pick(created) if created and inner.chance(0.8) else inner.pick(found)
         if k.dtype != "bool":
             new = need(inner.tame(new, 4))
         results.append(new)
@@ -183,11 +183,11 @@ def image(g: Draw) -> Rule:
     if x is None:
         x = g.leaf(dtype, (g.pick((1, 2)), g.pick((1, 3, 8)), g.pick((8, 13)), 9))
     x = need(g.tame(x, 3))
-    channels, made = g.known(x).shape[1], g.pick((1, 4, 16, 24))
+    channels, created = g.known(x).shape[1], g.pick((1, 4, 16, 24))
     groups = channels if g.chance(0.2) else 1
-    made *= groups
+    created *= groups
     size = g.pick((1, 3, 3))
-    w = g.leaf(dtype, (made, channels // groups, size, size))
+    w = g.leaf(dtype, (created, channels // groups, size, size))
     how = {"stride": g.pick((1, 1, 2)), "padding": g.pick((0, 1)), "groups": groups}
     depth = channels // groups * size * size
     y = need(g.add("conv", x, w, how=how, depth=depth))
@@ -196,7 +196,7 @@ def image(g: Draw) -> Rule:
         kinds = [0, 1, 1, 0] if fresh else [1, 2, 2, 1]
         kind = "uniform" if fresh else "random"
         stats = [
-            g.leaf(dtype, (made,), kind, low=n, high=n + 3, closed=g.chance(0.8)) for n in kinds
+            g.leaf(dtype, (created,), kind, low=n, high=n + 3, closed=g.chance(0.8)) for n in kinds
         ]
         y = need(g.add("batch_norm", y, *stats))
     if g.chance():

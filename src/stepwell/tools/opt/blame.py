@@ -55,7 +55,7 @@ class Run:
     """The ops of one call, in execution order."""
 
     records: list[Record] = field(default_factory=list[Record])
-    made: dict[SSAValue, Record] = field(default_factory=dict[SSAValue, Record])
+    created: dict[SSAValue, Record] = field(default_factory=dict[SSAValue, Record])
 
     def watch(self, op: Operation, operands: Sequence[Any], results: Sequence[Any]) -> None:
         """Record an op; the interpreter calls this."""
@@ -64,7 +64,7 @@ class Run:
         record = Record(op, [_recorded(v) for v in operands], [_recorded(v) for v in results])
         self.records.append(record)
         for value in op.results:
-            self.made[value] = record
+            self.created[value] = record
 
 
 def name_of(op: Operation) -> str:
@@ -94,7 +94,7 @@ class Search:
         return self.in_order()
 
     def _walk(self, was: SSAValue, now: SSAValue, seen: set[SSAValue]) -> Operation | None:
-        old, new = self.before.made.get(was), self.after.made.get(now)
+        old, new = self.before.created.get(was), self.after.created.get(now)
         if old is None or was in seen:
             return was.owner if isinstance(was.owner, Operation) else None
         seen.add(was)
@@ -136,7 +136,7 @@ class Search:
     def _vanished(self, old: Record, seen: set[SSAValue]) -> Record:
         """Return ``old`` or the first op before it whose operands are all still computed."""
         for operand, value in zip(old.op.operands, old.operands, strict=True):
-            record = self.before.made.get(operand)
+            record = self.before.created.get(operand)
             if record is None or operand in seen or self._is_computed(value):
                 continue
             seen.add(operand)

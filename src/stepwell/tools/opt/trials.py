@@ -99,16 +99,16 @@ def _random_inputs(module: ModuleOp, function: func.FuncOp) -> Iterator[Inputs]:
     unknown = [n for a in arguments for n in a.shape if n == DYNAMIC]
     own = _program_constants(module)
     if not unknown:
-        made = _numbers([a.shape for a in arguments], arguments, own, "")
-        yield from (replace(inputs, rank=rank) for rank, inputs in enumerate(made))
+        created = _numbers([a.shape for a in arguments], arguments, own, "")
+        yield from (replace(inputs, rank=rank) for rank, inputs in enumerate(created))
         return
     for number, sizes in enumerate(_sizes(module, function, len(unknown))):
         rest = iter(sizes)
         shapes = [tuple(next(rest) if n == DYNAMIC else n for n in a.shape) for a in arguments]
         what = f", ? = {', '.join(map(str, sizes))}"
-        made = _numbers(shapes, arguments, own, what)
+        created = _numbers(shapes, arguments, own, what)
         small = 0 < max(sizes) <= LONGER
-        for rank, inputs in enumerate(made):
+        for rank, inputs in enumerate(created):
             if rank and (not small or rank > (12 if number < 3 else 2)):
                 break
             yield replace(inputs, rank=rank)

@@ -157,8 +157,8 @@ def _residuals(
     for again in (is_cheap, is_repeatable):
         kept = choose(needed, lambda v: False, lambda v: True, again)
         if kept is not None:
-            made = [*block.args, *(r for op in block.ops for r in op.results)]
-            return [v for v in made if v in kept]
+            created = [*block.args, *(r for op in block.ops for r in op.results)]
+            return [v for v in created if v in kept]
     fail(function, "what is computed later needs a size that no array tells")
 
 

@@ -80,18 +80,18 @@ def _sum_of(scan: ScanOp, k: int) -> Summed | None:
         summand = total.a
     else:
         return None
-    made = summand.owner
-    if not isinstance(made, DotGeneralOp | ReduceSumOp) or made.parent is not block:
+    created = summand.owner
+    if not isinstance(created, DotGeneralOp | ReduceSumOp) or created.parent is not block:
         return None
-    if not _used_once(summand) or not all(_varies(v, scan) for v in made.operands):
+    if not _used_once(summand) or not all(_varies(v, scan) for v in created.operands):
         return None
     stacked = set(ends[len(scan.carried) :])
-    more = [v for v in made.operands if v not in stacked and _slice_of(v, scan) is None]
+    more = [v for v in created.operands if v not in stacked and _slice_of(v, scan) is None]
     sizes = [_bytes(v) for v in more]
     if any(size is None for size in sizes):
         return None
     room = _bytes(argument)
-    return made if not more or (room is not None and sum(filter(None, sizes)) <= room) else None
+    return created if not more or (room is not None and sum(filter(None, sizes)) <= room) else None
 
 
 def _ends(block: Block) -> Sequence[SSAValue]:
@@ -129,8 +129,8 @@ def _move(scan: ScanOp, found: dict[int, Summed]) -> None:
     block, ends = scan.body.block, list(_ends(scan.body.block))
     count = len(scan.carried)
     stacked = ends[count:]
-    for made in found.values():
-        for value in made.operands:
+    for created in found.values():
+        for value in created.operands:
             if value not in stacked and _slice_of(value, scan) is None:
                 stacked.append(value)
     kept = [k for k in range(count) if k not in found]
@@ -140,11 +140,11 @@ def _move(scan: ScanOp, found: dict[int, Summed]) -> None:
     new_last.location = last.location
     block.insert_op_before(new_last, last)
     _erase(last)
-    for k, made in found.items():
+    for k, created in found.items():
         total = ends[k].owner
         assert isinstance(total, Operation)
         _erase(total)
-        made.detach()
+        created.detach()
         block.erase_arg(block.args[k - sum(n < k for n in found)])
     body: Region = scan.detach_region(scan.body)
     new = ScanOp(
@@ -169,13 +169,13 @@ def _move(scan: ScanOp, found: dict[int, Summed]) -> None:
         if old.name_hint is not None:
             now.name_hint = old.name_hint
         old.replace_all_uses_with(now)
-    for made in found.values():
-        made.erase()
+    for created in found.values():
+        created.erase()
     _erase(scan)
 
 
 def _behind(
-    scan: ScanOp, new: ScanOp, k: int, made: Summed, rows: Mapping[SSAValue, SSAValue]
+    scan: ScanOp, new: ScanOp, k: int, created: Summed, rows: Mapping[SSAValue, SSAValue]
 ) -> SSAValue:
     """Write the accumulation of carried value ``k`` of ``scan`` behind the loop."""
 
@@ -185,20 +185,22 @@ def _behind(
         assert isinstance(value, BlockArgument)
         return new.xs[value.index - len(new.carried)]
 
-    if isinstance(made, DotGeneralOp):
-        (bx, bw), (cx, cw) = made.batch, made.contract
+    if isinstance(created, DotGeneralOp):
+        (bx, bw), (cx, cw) = created.batch, created.contract
         batch = [a + 1 for a in bx], [a + 1 for a in bw]
         contract = [0, *(a + 1 for a in cx)], [0, *(a + 1 for a in cw)]
-        summed: Summed = DotGeneralOp(whole(made.x), whole(made.w), batch, contract, made.dtype)
+        summed: Summed = DotGeneralOp(
+            whole(created.x), whole(created.w), batch, contract, created.dtype
+        )
     else:
-        summed = ReduceSumOp(whole(made.x), [0, *(a + 1 for a in axes(made.axes))])
+        summed = ReduceSumOp(whole(created.x), [0, *(a + 1 for a in axes(created.axes))])
     total = AddOp(scan.carried[k], summed.y)
     around = scan.parent
     assert around is not None
     for op in (summed, total):
-        op.location = made.location
+        op.location = created.location
         around.insert_op_before(op, scan)
-    summed.y.name_hint = made.y.name_hint
+    summed.y.name_hint = created.y.name_hint
     return total.y
 
 

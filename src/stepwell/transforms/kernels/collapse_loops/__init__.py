@@ -169,10 +169,10 @@ def _product(op: tensor.EmptyOp, unknown: Sequence[SSAValue], sizes: Sequence[in
     return found
 
 
-def _put_before(op: Operation, *made: Operation) -> None:
+def _put_before(op: Operation, *created: Operation) -> None:
     block = op.parent_block()
     assert block is not None
-    for each in made:
+    for each in created:
         each.location = op.location
         block.insert_op_before(each, op)
 

@@ -31,8 +31,8 @@ MAX_GROWTH = 2
 def split_off(function: func.FuncOp) -> None:
     """Move the computations of ``function`` on weights alone to a new function."""
     constants = constants_of(function)
-    made = _worth_keeping(function, constants)
-    needed = _used_outside(function, made)
+    created = _worth_keeping(function, constants)
+    needed = _used_outside(function, created)
     if not needed:
         return
     block = function.parent_block()
@@ -72,7 +72,7 @@ def _worth_keeping(function: func.FuncOp, constants: set[SSAValue]) -> set[SSAVa
     return found
 
 
-def _used_outside(function: func.FuncOp, made: set[SSAValue]) -> list[SSAValue]:
+def _used_outside(function: func.FuncOp, created: set[SSAValue]) -> list[SSAValue]:
     """Return the values of ``made`` that code outside of the new function uses, in order."""
     block = function.body.block
     needed: dict[SSAValue, None] = {}
@@ -80,7 +80,7 @@ def _used_outside(function: func.FuncOp, made: set[SSAValue]) -> list[SSAValue]:
     for op in reversed(list(block.ops)):
         here = bool(op.regions) or not op.results or op in alive
         for value in (v for each in op.walk() for v in each.operands) if here else ():
-            if value in made:
+            if value in created:
                 needed[value] = None
             elif isinstance(value.owner, Operation):
                 alive.add(value.owner)

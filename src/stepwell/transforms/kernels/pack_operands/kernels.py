@@ -239,12 +239,12 @@ def packing_kernel(operand: Operand) -> kernel.FuncOp:
     kind, source = element(operand.argument), operand.source
     target = TensorType(kind, operand.sizes)
     block = Block(arg_types=[source, target])
-    given, made = block.args
-    given.name_hint, made.name_hint = operand.argument.name_hint, "packed"
-    into: SSAValue = made
+    given, created = block.args
+    given.name_hint, created.name_hint = operand.argument.name_hint, "packed"
+    into: SSAValue = created
     if operand.extents[operand.column] % operand.width:
         zero = arith.ConstantOp(_zero(kind))
-        fill = linalg.FillOp([zero.result], [made], [target])
+        fill = linalg.FillOp([zero.result], [created], [target])
         block.add_ops([zero, fill])
         into = fill.results[0]
     loops = operand.column + 2 if operand.order_in_memory else len(operand.loops)

@@ -164,14 +164,14 @@ def _copying(
     """Return a kernel that copies a tensor, in vectors along its last axis."""
     rank, sizes = len(kind.get_shape()), kind.get_shape()
     block = Block(arg_types=[kind, kind])
-    given, made = block.args
-    given.name_hint, made.name_hint = value.name_hint, "copy"
+    given, created = block.args
+    given.name_hint, created.name_hint = value.name_hint, "copy"
     body = Block(arg_types=[element(given), element(given)])
     body.args[0].name_hint = value.name_hint
     body.add_op(linalg.YieldOp(body.args[0]))
     maps = array_of_maps(rank, [identity(rank), identity(rank)])
     kinds = [IteratorTypeAttr.parallel()] * rank
-    copy = linalg.GenericOp([given], [made], Region(body), maps, kinds, [kind])
+    copy = linalg.GenericOp([given], [created], Region(body), maps, kinds, [kind])
     block.add_ops([copy, kernel.ReturnOp([copy.results[0]])])
     outer = max(rank - 1, 1)
     steps = [1] * outer if rank > 1 else [lanes * INTERLEAVED_VECTORS]

@@ -255,15 +255,15 @@ class _Bands:
         """Return the part of a value that an op reads."""
         if value not in self.now:
             return self._slice(value, tile) if tile else value
-        made, whole = self.now[value]
+        created, whole = self.now[value]
         if whole == tile:
-            return made
+            return created
         offsets: dict[int, SSAValue | int] = {}
         for axis, part in tile.items():
             if part.begin != whole[axis].begin:
                 ours, theirs = self._begin(part.begin), self._begin(whole[axis].begin)
                 offsets[axis] = self._put(arith.SubiOp(ours, theirs))
-        return self._extract(made, offsets, tile)
+        return self._extract(created, offsets, tile)
 
     def _empty(self, value: SSAValue, sizes: Sequence[int]) -> SSAValue:
         return self._put(tensor.EmptyOp([], TensorType(element(value), sizes)))

@@ -128,10 +128,10 @@ def _is_new(into: SSAValue, maker: Operation) -> bool:
     return True
 
 
-def _solved(given: Index, made: Index, loops: int) -> list[AffineExpr] | None:
+def _solved(given: Index, created: Index, loops: int) -> list[AffineExpr] | None:
     """Return the loops of a copy in terms of those of its producer; None where they mix."""
     found: dict[int, AffineExpr] = {}
-    for expr, place in zip(given, made, strict=True):
+    for expr, place in zip(given, created, strict=True):
         form = linear(expr)
         if form is None or len(form[0]) != 1:
             return None

@@ -27,8 +27,8 @@ def _resolve(op: tensor.DimOp) -> None:
     axis = constant_of(op.index)
     if axis is None:
         return
-    made = _Maker(op)
-    size = made.size(op.source, axis)
+    created = _Maker(op)
+    size = created.size(op.source, axis)
     if size is None or size is op.result:
         return
     op.result.replace_all_uses_with(size)

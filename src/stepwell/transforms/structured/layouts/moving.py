@@ -44,7 +44,7 @@ class Moving:
     """Rewrites the ops of one block."""
 
     plan: Plan
-    made: dict[tuple[SSAValue, Layout], SSAValue] = field(
+    created: dict[tuple[SSAValue, Layout], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, Layout], SSAValue]
     )
 
@@ -114,8 +114,8 @@ class Moving:
         have = self.plan.layouts.get(value) or natural(value)
         if have == layout:
             return value
-        if (known := self.made.get((value, layout))) is None:
-            known = self.made[value, layout] = self._make(value, have, layout, before)
+        if (known := self.created.get((value, layout))) is None:
+            known = self.created[value, layout] = self._make(value, have, layout, before)
             known.name_hint = value.name_hint
         return known
 

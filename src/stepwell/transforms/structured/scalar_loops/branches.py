@@ -39,13 +39,13 @@ def branch(t: Translation, op: scf.IfOp) -> None:
     given.update(zip(changed, new.output, strict=True))
     for pair, store in stores.items():
         given[pair] = t.code.put(tensor.InsertOp(given[pair], store.into, store.at)).results[0]
-    for pair, made in given.items():
-        if is_number(made):
-            _note_either(t, made, pair)
+    for pair, created in given.items():
+        if is_number(created):
+            _note_either(t, created, pair)
         else:
             array = _one_array(t, op, pair)
             sides.changed.discard(array)
-            t.code.arrays.of[made], t.code.arrays.newest[array] = array, made
+            t.code.arrays.of[created], t.code.arrays.newest[array] = array, created
     for result, pair in zip(op.output, sides.pairs, strict=True):
         t.bind(result, given.get(pair, pair[0]))
     if sides.changed:
@@ -119,7 +119,7 @@ def _one_array(t: Translation, op: Operation, pair: Pair) -> int:
     return number
 
 
-def _note_either(t: Translation, made: SSAValue, pair: Pair) -> None:
+def _note_either(t: Translation, created: SSAValue, pair: Pair) -> None:
     first, second = (t.code.bounds.of(v) for v in pair)
     if first is not None and second is not None:
-        t.code.bounds.note(made, (min(first[0], second[0]), max(first[1], second[1])))
+        t.code.bounds.note(created, (min(first[0], second[0]), max(first[1], second[1])))

@@ -103,10 +103,10 @@ class Code:
 
     def finish(self) -> None:
         """Insert the constants, and erase unused ops."""
-        made = [v.owner for v in self._constants.values()]
+        created = [v.owner for v in self._constants.values()]
         first = self.top.first_op
         assert first is not None
-        self.top.insert_ops_before([op for op in made if isinstance(op, Operation)], first)
+        self.top.insert_ops_before([op for op in created if isinstance(op, Operation)], first)
 
     @contextmanager
     def inside(self, block: Block) -> Generator[None]:

@@ -101,12 +101,12 @@ def _insert_part(t: Translation, op: tensor.InsertSliceOp) -> None:
     fixed = [None if counts[a] != 1 else offset for a, offset in enumerate(offsets)]
     rows = counts[-1] != 1 and op.static_strides.get_values()[-1] == 1
     part = Part(place, lambda at: t.element(op, op.source, at), fixed, rows)
-    made = t.write_all(op, into, t.sizes(op.source), part)
-    t.bind(op.result, made)
+    created = t.write_all(op, into, t.sizes(op.source), part)
+    t.bind(op.result, created)
     if (view := t.views.get(op.source)) is not None:
 
         def element(at: Sequence[SSAValue]) -> SSAValue:
-            stale = t.code.arrays.is_stale(made)
+            stale = t.code.arrays.is_stale(created)
             return view(at) if stale else t.element(op, op.result, place(at))
 
         t.views[op.source] = element
@@ -116,9 +116,9 @@ def write_whole(t: Translation, op: Operation, value: SSAValue, into: SSAValue) 
     """Store an array that exists only as an element function in ``into``; return it."""
     fixed = [None for _ in tensor_type(value).get_shape()]
     part = Part(list, lambda at: t.element(op, value, at), fixed, True)
-    made = t.write_all(op, into, t.sizes(value), part)
-    t.bind(value, made)
-    return made
+    created = t.write_all(op, into, t.sizes(value), part)
+    t.bind(value, created)
+    return created
 
 
 def _reshape(t: Translation, op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> None:

@@ -63,8 +63,8 @@ def while_loop(t: Translation, op: scf.WhileOp, inits: Sequence[SSAValue]) -> li
     types = [forwarded[k].type for k in passed]
     new = scf.WhileOp([inits[k] for k in carried], types, Region(first), Region(second))
     code.put(new, [op.results[k].name_hint for k in passed])
-    made = dict(zip(passed, new.results, strict=True))
-    results = [made.get(k, inits[k] if k in kept else v) for k, v in enumerate(forwarded)]
+    created = dict(zip(passed, new.results, strict=True))
+    results = [created.get(k, inits[k] if k in kept else v) for k, v in enumerate(forwarded)]
     _bind_results(t, op, results, inits)
     return results
 
@@ -97,8 +97,8 @@ def for_loop(t: Translation, op: scf.ForOp, inits: Sequence[SSAValue]) -> list[S
     whole = bounds, bounds[0]
     new = _counted_loop(code, block, whole, [inits[k] for k in carried], read_again, None)
     code.put(new, [op.results[k].name_hint for k in carried])
-    made = dict(zip(carried, new.results, strict=False))
-    results = [made.get(k, inits[k]) for k in range(len(inits))]
+    created = dict(zip(carried, new.results, strict=False))
+    results = [created.get(k, inits[k]) for k in range(len(inits))]
     _bind_results(t, op, results, inits)
     return results
 
@@ -276,8 +276,8 @@ def _counted(
         kept = find_kept(code, block, at, counter.step) if by_one else []
     new = _counted_loop(code, block, (bounds, low), [inits[k] for k in carried], kept, interchanged)
     code.put(new, [op.results[k].name_hint for k in carried])
-    made = dict(zip(carried, new.results, strict=False))
-    results = [made.get(k, inits[k]) for k in range(len(inits))]
+    created = dict(zip(carried, new.results, strict=False))
+    results = [created.get(k, inits[k]) for k in range(len(inits))]
     if op.results[counter.slot].first_use is not None:
         up = counter.step > 0
         times = times or _trip_count(code, span, abs(counter.step))

@@ -214,10 +214,10 @@ class Translation:
         into, code = self.readable(array, op), self.code
         if into not in code.arrays.of:
             refuse(op, "an array is written to that the loop does not carry")
-        made = code.put(tensor.InsertOp(new, into, at), [op.results[0].name_hint]).results[0]
-        code.arrays.change(into, made)
-        code.arrays.written[made] = Write(into, list(at))
-        self.bind(op.results[0], made)
+        created = code.put(tensor.InsertOp(new, into, at), [op.results[0].name_hint]).results[0]
+        code.arrays.change(into, created)
+        code.arrays.written[created] = Write(into, list(at))
+        self.bind(op.results[0], created)
 
     def places(self, static: Any, dynamic: Sequence[SSAValue]) -> list[SSAValue]:
         """Return offsets as indices."""
@@ -245,17 +245,17 @@ class Translation:
             self.nests.writing.append(writing[0])
             value = part.element(at)
             self.nests.writing.pop()
-            made = code.put(tensor.InsertOp(value, now, writing[0].place)).results[0]
-            code.arrays.change(now, made)
-            return [made]
+            created = code.put(tensor.InsertOp(value, now, writing[0].place)).results[0]
+            code.arrays.change(now, created)
+            return [created]
 
         def is_apart() -> bool:
             """Require contiguous elements too: gcc would vectorize scattered stores."""
             return writing[0].apart and part.rows
 
-        made = self.nests.write(op, sizes, [into], body, is_apart)[0]
-        code.arrays.written[made] = Write(into, part.fixed)
-        return made
+        created = self.nests.write(op, sizes, [into], body, is_apart)[0]
+        code.arrays.written[created] = Write(into, part.fixed)
+        return created
 
     def sizes(self, value: SSAValue) -> list[SSAValue]:
         """Return the size of a tensor along each axis."""

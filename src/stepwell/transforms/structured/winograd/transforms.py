@@ -138,14 +138,14 @@ class Tiles(Writer):
         """Return G w G^T as sixteen matrices of features by features."""
         features, out = Size.of(self.convolution.features), Size.of(self.convolution.out)
         filters, moved = self._windows()
-        made = self.elementwise(
+        created = self.elementwise(
             [filters] * len(WINDOW),
             moved,
             (features, out),
             len(PLACES),
             lambda block: both(FILTER, grid_of(block, SIZE), block),
         )
-        return self.matrices(self.in_a_row(made), features, out)
+        return self.matrices(self.in_a_row(created), features, out)
 
     def _windows(self) -> tuple[SSAValue, list[Index]]:
         """Return the filters and, for two features, the indices of a window's numbers.
