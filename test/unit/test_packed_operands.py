@@ -111,7 +111,7 @@ def test_a_saved_program_holds_packed_weights(tmp_path: Path) -> None:
     x, w = numbers((40, 300), "f32"), numbers((300, 200), "f32")
     made = program(x, w, False, "f32", "f32")
     (constant,) = made.signature.constants
-    assert constant.created == 0 and len(constant.shape) == 3
+    assert constant.made == 0 and len(constant.shape) == 3
     made.save(tmp_path / "saved")
     size = (tmp_path / "saved" / "constants.bin").stat().st_size
     assert size == 4 * int(np.prod(constant.shape))

@@ -139,7 +139,7 @@ def _any(value: Any, place: str) -> Any:
 
 _LINE = re.compile(r".*:[0-9]{1,18}", re.DOTALL)
 _TENSOR: dict[str, Reader[Any]] = {"name": text(), "dtype": choice(*DTYPES), "shape": _shape}
-_CONSTANT = {**_TENSOR, "sha256": text(64), "created": maybe(whole())}
+_CONSTANT = {**_TENSOR, "sha256": text(64), "made": maybe(whole())}
 _KERNEL: dict[str, Reader[Any]] = {
     "name": text(),
     "lines": listed(_line),
@@ -270,17 +270,17 @@ def _check_constants(signature: Signature, place: str) -> None:
         _check_whole(maker, "maker.")
         if maker.arguments or maker.sized_by_program:
             raise ValueError("maker must take nothing but weights, all of its sizes known")
-        if any(c.created is not None for c in maker.constants):
+        if any(c.made is not None for c in maker.constants):
             raise ValueError("maker must be given all of its weights")
     results = maker.results if maker is not None else ()
     for number, constant in enumerate(signature.constants):
         at = f"{place}constants[{number}]"
         if DYNAMIC in constant.shape:
             raise ValueError(f"{at} must have known sizes")
-        if constant.created is None:
+        if constant.made is None:
             continue
-        if constant.created >= len(results):
-            raise ValueError(f"{at} is result {constant.created} of a maker with {len(results)}")
-        result = results[constant.created]
+        if constant.made >= len(results):
+            raise ValueError(f"{at} is result {constant.made} of a maker with {len(results)}")
+        result = results[constant.made]
         if (result.dtype, result.shape) != (constant.dtype, constant.shape):
             raise ValueError(f"{at} is {constant}, the maker's result {result}")

@@ -40,7 +40,7 @@ class Constant(Tensor):
     """A weight, stored beside the program; ``sha256`` is that of its bytes, "" if unknown."""
 
     sha256: str = ""
-    created: int | None = None
+    made: int | None = None
     """The number of the result of `Signature.maker` that computes it; None if it is given."""
 
 

@@ -199,8 +199,7 @@ def _constants(
         for array in created:
             array.flags.writeable = False
     return tuple(
-        constant(c, resources) if c.created is None else created[c.created]
-        for c in signature.constants
+        constant(c, resources) if c.made is None else created[c.made] for c in signature.constants
     )
 
 

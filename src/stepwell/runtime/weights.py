@@ -162,7 +162,7 @@ class Weights:
     ) -> tuple[Array, ...]:
         """Return the constants of the program: mapped from the cache, or made by ``make``."""
         wanted = [*signature.constants, *(signature.maker.constants if signature.maker else ())]
-        names = list(dict.fromkeys(c.name for c in wanted if c.created is None))
+        names = list(dict.fromkeys(c.name for c in wanted if c.made is None))
         given = [np.asarray(self.resources[n]) for n in names if n in self.resources]
         if (
             len(given) < len(names)
