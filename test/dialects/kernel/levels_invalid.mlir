@@ -109,7 +109,7 @@ kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes
 
 // -----
 
-// expected-error@+1 {{expected what pack knows (first, dot, biased_dot), got 'dot5'}}
+// expected-error@+1 {{expected what pack knows (first, double_buffered, dot, biased_dot), got 'dot5'}}
 "test.op"() {s = #kernel.schedule<[for d0 {pack 1 as dot5}]>} : () -> ()
 
 // -----
