@@ -70,3 +70,24 @@ func.func @loop(%x: tensor<4x3xf32>, %w: tensor<3x4xf32>) -> tensor<4x3xf32> {
   }
   func.return %y : tensor<4x3xf32>
 }
+
+// Matrices that are stacked are computed in their rows: the entry takes the stack, and copies nothing.
+// CHECK-LABEL: func.func @stacked(
+// CHECK-SAME:    %x: tensor<4x3xf32>, %stack: tensor<2x12xf32> {nd.resource = "stack", kernel.computed_constant = 0 : i64})
+// CHECK-NOT:     kernel.stack
+// CHECK-LABEL: func.func @stacked.constants(
+// CHECK:         kernel.stack
+// BUFFERS-LABEL: func.func @stacked(
+// BUFFERS-NOT:   memref.copy
+func.func @stacked(%x: tensor<4x3xf32>, %w: tensor<3x4xf32> {nd.resource = "w"}) -> tensor<4x3xf32> {
+  %e0 = tensor.empty() : tensor<4x3xf32>
+  %a = kernel.launch @turn ins(%w : tensor<3x4xf32>) outs(%e0 : tensor<4x3xf32>) -> tensor<4x3xf32>
+  %e1 = tensor.empty() : tensor<4x3xf32>
+  %b = kernel.launch @add ins(%a, %a : tensor<4x3xf32>, tensor<4x3xf32>) outs(%e1 : tensor<4x3xf32>) -> tensor<4x3xf32>
+  %stack = kernel.stack %a, %b : tensor<4x3xf32> -> tensor<2x12xf32>
+  %row = tensor.extract_slice %stack[1, 0] [1, 12] [1, 1] : tensor<2x12xf32> to tensor<12xf32>
+  %part = tensor.expand_shape %row [[0, 1]] output_shape [4, 3] : tensor<12xf32> into tensor<4x3xf32>
+  %e2 = tensor.empty() : tensor<4x3xf32>
+  %y = kernel.launch @add ins(%x, %part : tensor<4x3xf32>, tensor<4x3xf32>) outs(%e2 : tensor<4x3xf32>) -> tensor<4x3xf32>
+  func.return %y : tensor<4x3xf32>
+}

@@ -50,7 +50,7 @@ def _bytes(value: SSAValue) -> int:
 
 
 def _worth_keeping(function: func.FuncOp, constants: set[SSAValue]) -> set[SSAValue]:
-    """Return the results of launches on constants that are worth keeping.
+    """Return the results of launches on constants, and stacks of such, that are worth keeping.
 
     A result without inputs is mostly a fill for others to write into: kept, it would be copied.
     """
@@ -65,7 +65,8 @@ def _worth_keeping(function: func.FuncOp, constants: set[SSAValue]) -> set[SSAVa
             isinstance(r.type, TensorType) and DYNAMIC_INDEX not in r.type.get_shape()
             for r in op.results
         )
-        if isinstance(op, kernel.LaunchOp) and op.inputs and static:
+        launched = isinstance(op, kernel.LaunchOp) and op.inputs
+        if static and (launched or isinstance(op, kernel.StackOp)):
             size = sum(_bytes(r) for r in op.results)
             if size <= max(MAX_FREE_BYTES, MAX_GROWTH * made_of):
                 found.update(op.results)
@@ -73,7 +74,7 @@ def _worth_keeping(function: func.FuncOp, constants: set[SSAValue]) -> set[SSAVa
 
 
 def _used_outside(function: func.FuncOp, created: set[SSAValue]) -> list[SSAValue]:
-    """Return the values of ``made`` that code outside of the new function uses, in order."""
+    """Return the values of ``created`` that code outside of the new function uses, in order."""
     block = function.body.block
     needed: dict[SSAValue, None] = {}
     alive: set[Operation] = set()
