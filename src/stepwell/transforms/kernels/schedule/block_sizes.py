@@ -90,6 +90,8 @@ MIN_BLOCKS = 32
 """Blocks that keep a few threads evenly busy: one waits for 3 % of the time at most."""
 MIN_FAR_BLOCKS = 8
 """Blocks that suffice if each block of rows rereads a packed operand too large for a cache."""
+MIN_BLOCK_TILES = 8
+"""Register tiles of rows that read a panel of columns from the L1 cache repay packing it there."""
 MAX_WORDS_DEPTH_BYTES = 2048
 """Depth in bytes of a panel of words that leaves room for rows in the L2 cache."""
 WORD_BYTES = 4
@@ -266,8 +268,9 @@ def block_of(
     packed = wide * before * found.size(last) * bytes
     least = busy(machine, MIN_BLOCKS if packed <= machine.l2 // 4 else MIN_FAR_BLOCKS)
     least = least if machine.threads > 1 else 1  # each block of rows packs the columns again
-    wanted = -(-prod(sizes) * others // least)
-    wanted = max(-(-wanted // rows), 8) * rows
+    tiles = -(-prod(sizes) // rows) * others
+    fewest = min(MIN_BLOCK_TILES, -(-tiles // machine.threads))  # but no thread goes without one
+    wanted = max(-(-tiles // least), fewest) * rows
     unknown = first == shared - 2 and found.extents[first] == DYNAMIC_INDEX
     most = machine.l2 // 2 // (deep * bytes)  # rows counted at launch are split evenly there
     most = max(rows, most if unknown else min(most, wanted))
