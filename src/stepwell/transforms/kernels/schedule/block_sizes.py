@@ -89,7 +89,7 @@ MIN_PANELS = 16
 MIN_BLOCKS = 32
 """Blocks that keep a few threads evenly busy: one waits for 3 % of the time at most."""
 MIN_FAR_BLOCKS = 8
-"""Blocks that suffice if each block of rows rereads a packed operand too large for a cache."""
+"""Blocks that suffice if each block of rows packs again an operand that L1 does not hold."""
 MIN_BLOCK_TILES = 8
 """Register tiles of rows that read a panel of columns from the L1 cache repay packing it there."""
 MAX_WORDS_DEPTH_BYTES = 2048
@@ -266,7 +266,7 @@ def block_of(
     wide = found.size(shared - 1)
     others = prod(map(found.size, range(first))) * -(-wide // columns)
     packed = wide * before * found.size(last) * bytes
-    least = busy(machine, MIN_BLOCKS if packed <= machine.l2 // 4 else MIN_FAR_BLOCKS)
+    least = busy(machine, MIN_BLOCKS if packed <= machine.l1 else MIN_FAR_BLOCKS)
     least = least if machine.threads > 1 else 1  # each block of rows packs the columns again
     tiles = -(-prod(sizes) // rows) * others
     fewest = min(MIN_BLOCK_TILES, -(-tiles // machine.threads))  # but no thread goes without one
