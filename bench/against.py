@@ -163,8 +163,8 @@ def _problem(answer: Mapping[str, Any], wanted: str = "compile") -> str:
     """Return why a side has no figure, "" where it has one."""
     if wanted in answer:
         return "" if answer.get("correct", True) else f"wrong: error {answer['error']:.3g}"
-    told = [answer[k] for k in ("unsupported", "failed") if k in answer]
-    return str((told or list(answer.get("problems", {}).values()) or ["no answer"])[0])
+    reasons = [answer[k] for k in ("unsupported", "failed") if k in answer]
+    return str((reasons or list(answer.get("problems", {}).values()) or ["no answer"])[0])
 
 
 def rows_of(workloads: str, programs: str) -> list[Row]:

@@ -2,7 +2,7 @@
 
 `python bench/decoding.py` prints a row for each length of the cache: the step works in the caller's
 cache, is given one to donate, or returns a changed copy. Calls of the three alternate; the least of
-many is told, and how many copies of the cache the program makes (those of a row do not count).
+many is printed, and how many copies of the cache the program makes (those of a row do not count).
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ def measured(length: int, layers: Any) -> str:
             start = time.perf_counter()
             call()
             best[name] = min(best[name], time.perf_counter() - start)
-    told = [f"{best[name] * 1e3:.1f} ms ({counted[name]})" for name in calls]
-    return f"| {length} ({cache.nbytes / 1e6:.0f} MB) | {' | '.join(told)} |"
+    cells = [f"{best[name] * 1e3:.1f} ms ({counted[name]})" for name in calls]
+    return f"| {length} ({cache.nbytes / 1e6:.0f} MB) | {' | '.join(cells)} |"
 
 
 def main() -> None:

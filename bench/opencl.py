@@ -120,19 +120,19 @@ def main(arguments: list[str]) -> int:
         help="time of the processor, for busy machines: with STEPWELL_THREADS=1 and "
         "POCL_MAX_PTHREAD_COUNT=1",
     )
-    told = parser.parse_args(arguments)
-    clock = time.process_time if told.processor_time else time.perf_counter
+    options = parser.parse_args(arguments)
+    clock = time.process_time if options.processor_time else time.perf_counter
     chosen = {
         name: each
         for name, each in PROGRAMS.items()
-        if not told.names or name.startswith(tuple(told.names))
+        if not options.names or name.startswith(tuple(options.names))
     }
     print("| program | C ms | the same, AVX2 | OpenCL | C / OpenCL | AVX2 / OpenCL |")
     print("|---|---:|---:|---:|---:|---:|")
     for name, (text, shapes) in chosen.items():
         rng = np.random.default_rng(1)
         x = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
-        device: dict[str, Any] = {"machine": told.machine} if told.machine else {}
+        device: dict[str, Any] = {"machine": options.machine} if options.machine else {}
         programs = [
             sw.compile(text),
             sw.compile(text, machine="vector_bits=256,vector_registers=16"),

@@ -1,7 +1,7 @@
 """Compare what the cost model predicts with what is measured: `python bench/predicted.py`.
 
 Every kernel of every workload is timed inside of its program, and predicted from its loops, its
-schedule and the machine as it was measured. Kernels under a microsecond are told apart: a look at
+schedule and the machine as it was measured. Kernels under a microsecond are listed apart: a look at
 the clock takes 20 ns. `--held-out` measures shapes drawn anew, which nothing is tuned by, instead;
 `--page` measures both and writes docs/predicted.md; `--threads 2` is for two threads; `--worst 20`
 prints what is furthest off; `--speed` counts predictions in a millisecond; `--functions` measures

@@ -3,8 +3,8 @@
 The first table has products of m x k by k x n: the rate of f32 in GFLOP/s, and for each other kind
 how many times that rate it reaches. The second has products of 0 (a vector), 1 and 4 rows by
 weights that come from memory: GB/s of weights, and the time as a part of that of f32. Operands are
-arguments. Calls of all kinds alternate and the least time is told; STEPWELL_THREADS says how many
-threads there are, STEPWELL_MACHINE what the compiler knows of the machine.
+arguments. Calls of all kinds alternate and the least time is printed; STEPWELL_THREADS says how
+many threads there are, STEPWELL_MACHINE what the compiler knows of the machine.
 """
 
 from __future__ import annotations

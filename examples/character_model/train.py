@@ -80,8 +80,8 @@ def scores(params: Any, tokens: Any) -> Any:
 
 def loss(params: Any, tokens: Any) -> Any:
     """Return the mean of how surprising each character is after those before it."""
-    told = scores(params, tokens[:, :-1])
-    return sw.nn.softmax_cross_entropy_with_integer_labels(told, tokens[:, 1:]).mean()
+    logits = scores(params, tokens[:, :-1])
+    return sw.nn.softmax_cross_entropy_with_integer_labels(logits, tokens[:, 1:]).mean()
 
 
 def trained(numbers: NDArray[np.int32], params: Any, steps: int) -> tuple[Any, list[float], float]:
@@ -120,8 +120,8 @@ def sample(params: Any, start: Any, key: Any, count: int) -> Any:
     """Return ``count`` characters that follow those of ``start``, (CONTEXT,)."""
 
     def one(seen: Any, key: Any) -> Any:
-        told = scores(params, seen[None])[0, -1]
-        drawn = sw.random.categorical(key, told / 0.8).astype(seen.dtype)
+        logits = scores(params, seen[None])[0, -1]
+        drawn = sw.random.categorical(key, logits / 0.8).astype(seen.dtype)
         return np.concatenate([seen[1:], drawn[None]]), drawn
 
     return sw.lax.scan(one, start, sw.random.split(key, count))[1]

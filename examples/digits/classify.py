@@ -53,7 +53,7 @@ def show_results(compiled: sw.Compiled, held_out: Digits) -> bool:
     difference = np.abs(logarithms - numpy_logarithms).max()
     title(f"{len(right)} images that training never saw", "compiled", "NumPy")
     row("accuracy", f"{accuracy:.4f}", f"{numpy_accuracy:.4f}")
-    row("told rightly", f"{right.sum()}", f"{(numpys == held_out.labels).sum()}")
+    row("classified rightly", f"{right.sum()}", f"{(numpys == held_out.labels).sum()}")
     row("largest difference of log probabilities", f"{difference:.1e}")
     return bool(accuracy >= ENOUGH and difference <= TOLERANCE)
 

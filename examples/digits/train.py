@@ -118,7 +118,7 @@ def train(digits: Digits) -> Weights:
 
 
 def accuracy(weights: Weights, digits: Digits) -> float:
-    """Return which part of ``digits`` is told rightly."""
+    """Return which part of ``digits`` is classified rightly."""
     return float((network(weights, digits.images)[0] == digits.labels).mean())
 
 

@@ -53,7 +53,7 @@ def initial(key: Any) -> Any:
     }
 
 
-def told(p: Any, x: Any) -> Any:
+def predicted(p: Any, x: Any) -> Any:
     """Return for each year of ``x``, (years, batch), what the next one has: how much it changes."""
     _, ys = sw.nn.lstm(x[..., None], p["x"], p["h"], p["bias"])
     return x + sw.nn.dense(ys, p["out"])[..., 0]
@@ -61,7 +61,7 @@ def told(p: Any, x: Any) -> Any:
 
 def loss(p: Any, x: Any) -> Any:
     """Return the mean loss of years, but for the first cycle: too little is known of the sun."""
-    return sw.nn.huber_loss(told(p, x[:-1])[11:], x[12:], delta=0.3).mean()
+    return sw.nn.huber_loss(predicted(p, x[:-1])[11:], x[12:], delta=0.3).mean()
 
 
 def trained(p: Any, series: Array, steps: int) -> tuple[Any, list[float], float]:
@@ -102,7 +102,7 @@ def main() -> int:
     numbers, known = np.array(NUMBERS), LAST - FIRST + 1
     series = scaled(numbers)
     p, losses, seconds = trained(initial(sw.random.key(0)), series[:known], steps)
-    found = counted(sw.jit(told)(p, series[:-1, None])[known - 1 :, 0])
+    found = counted(sw.jit(predicted)(p, series[:-1, None])[known - 1 :, 0])
     errors = {
         "this year's": numbers[known - 1 : -1] - numbers[known:],
         "a line through nine years": line(numbers, known) - numbers[known:],
@@ -115,7 +115,7 @@ def main() -> int:
         print(f"  {name:26} {size:5.1f}")
     for year in range(1950, 1962):
         at = year - FIRST
-        print(f"  {year} {'*' * int(numbers[at] / 4):50} {found[at - known]:5.0f} told")
+        print(f"  {year} {'*' * int(numbers[at] / 4):50} {found[at - known]:5.0f} predicted")
     assert np.mean(losses[-10:]) < 0.5 * losses[0], "the loss falls to half at least"
     assert sizes["the LSTM"] < 0.8 * sizes["this year's"], "the cycle of the sun is learnt"
     return 0

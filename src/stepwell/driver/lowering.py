@@ -83,7 +83,7 @@ class Source:
     def steps(self, stage: Stage) -> Iterator[Step]:
         """Return the passes of ``stage``, with the options that `Machine` has too set from it."""
         for step in steps_of(stage, self.known.passes):
-            yield (_with_machine_options if is_foreign(step.pass_) else _told_once)(
+            yield (_with_machine_options if is_foreign(step.pass_) else _with_options_once)(
                 step, self.machine, self.lock
             )
 
@@ -93,7 +93,7 @@ def _with_machine_options(step: Step, machine: Machine, lock: str) -> Step:
     return step.with_options(machine.options() | {"lock": lock})
 
 
-_told_once = lru_cache(1024)(_with_machine_options)
+_with_options_once = lru_cache(1024)(_with_machine_options)
 
 
 @dataclass

@@ -68,6 +68,7 @@ class Function:
         "_defaults",
         "_dispatcher",
         "_donated",
+        "_given_options",
         "_inputs",
         "_learnt",
         "_lock",
@@ -76,7 +77,6 @@ class Function:
         "_signature",
         "_spellings",
         "_static",
-        "_told",
         "_variants",
         "served",
     )
@@ -104,7 +104,7 @@ class Function:
         self._static = {*static_argnames, *(names[i] for i in static_argnums)}
         if unknown := sorted(self._static - set(names)):
             raise ValueError(f"the function has no argument {', '.join(unknown)}")
-        self._told = dict(options)
+        self._given_options = dict(options)
         self._options = dict(options)
         self._donated = donated_names(self._options, names, self._static)
         self._checks: dict[str, Any] = {"check_bounds": self._options.pop("check_bounds", True)}
@@ -138,7 +138,7 @@ class Function:
         if own is None or first in self._static or flatten(instance)[1] is not ...:
             return MethodType(self, instance)
         method = MethodType(self.__wrapped__, instance)
-        bound = own[f"__jit_{id(self)}__"] = _Method(method, self._static, (), self._told)
+        bound = own[f"__jit_{id(self)}__"] = _Method(method, self._static, (), self._given_options)
         return bound
 
     def __repr__(self) -> str:
@@ -274,7 +274,9 @@ class Function:
             except PartlyShared as error:
                 if self._overlapping is None:
                     overlaps = import_module("stepwell.frontend.overlaps")
-                    self._overlapping = overlaps.Overlapping(self._signature, self._told, Function)
+                    self._overlapping = overlaps.Overlapping(
+                        self._signature, self._given_options, Function
+                    )
                 return self._overlapping.call(self.__wrapped__, call, leaves, error)
             if same:
                 count = len(call.leaves)

@@ -61,7 +61,9 @@ class Entry:
     """Whether a result may reuse the array of an argument."""
     device: Any = None
     """The device that the program runs on; None for the host."""
-    _told: set[tuple[str, int, str, str]] = field(default_factory=set[tuple[str, int, str, str]])
+    _reported: set[tuple[str, int, str, str]] = field(
+        default_factory=set[tuple[str, int, str, str]]
+    )
 
     @property
     def name(self) -> str:
@@ -169,8 +171,8 @@ class Entry:
         reason = _reason_to_copy(array)
         if not reason:
             return array if array.dtype.num == want.num else array.view(want)
-        if (key := (*site, spec.name, reason)) not in self._told:
-            self._told.add(key)
+        if (key := (*site, spec.name, reason)) not in self._reported:
+            self._reported.add(key)
             LOG.info(
                 "%s:%d: argument '%s' is %s and is copied in every call", *site, spec.name, reason
             )
