@@ -77,7 +77,9 @@ def _levels(function: kernel.FuncOp, lanes: Sequence[Lanes], said: dict[str, Any
         steps[-1] = band
     if 0 <= axis < shared:
         steps[axis] = width * (tile[1] if tile != (1, 1) else many)
-    inner = Inner(steps, lanes, bool(said.pop("unroll", False)), prefetch)
+    most = max(len(read(op).parallel) for op in ops)
+    unroll = range(shared, most) if said.pop("unroll", False) else ()
+    inner = Inner(steps, lanes, unroll, prefetch)
     assert not said, said
     own = any(len(read(op).parallel) > shared for op in ops)
     of_threads = steps if own else parallel_steps(steps, parallel, inner.lanes[0].axis)

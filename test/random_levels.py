@@ -208,7 +208,9 @@ def _changed(old: KernelLevels, choose: Choose[Any]) -> Schedule:
             return rebuilt(old, steps=[*steps[:-1], choose([1, 2, 3, 5])])
         case "steps":
             count, run = choose(list(range(shared + 1))), choose([0, 0, 2, 5])
-            inner = replace(inner_of(old), unroll=choose([old.unroll, True, False]))
+            last = max(map(len, old.loops))
+            unroll = choose([old.unroll, range(shared, last), [last - 1], ()])
+            inner = replace(inner_of(old), unroll=unroll)
             return nest(ops, inner, in_threads(steps[:count], choose([1, 5, 0]), run))
         case "sum" if shared >= 2:
             return _summed_otherwise(old, choose)

@@ -78,11 +78,14 @@ class Builder:
             op.results[0].name_hint = hint
         return op.results[0]
 
+    def find(self, key: object) -> SSAValue | None:
+        """Return the value already written under ``key``, None if there is none."""
+        return next((scope[key] for scope in reversed(self._scopes) if key in scope), None)
+
     def shared(self, key: object, make: Callable[[], SSAValue]) -> SSAValue:
         """Return the value already written under ``key``, or write it."""
-        for scope in reversed(self._scopes):
-            if (found := scope.get(key)) is not None:
-                return found
+        if (found := self.find(key)) is not None:
+            return found
         value = self._scopes[-1][key] = make()
         return value
 

@@ -13,15 +13,24 @@ STRIDES = (-1, 2, 3, 4)
 
 
 def load_strided(
-    writer: Writer, width: int, step: int, load: Callable[[int], SSAValue], hint: str | None
+    writer: Writer,
+    width: int,
+    step: int,
+    load: Callable[[int], SSAValue],
+    hint: str | None,
+    before: SSAValue | None = None,
 ) -> SSAValue:
     """Return ``width`` lanes, ``step`` elements apart.
 
     The last vector ends with the last lane, so nothing beyond it is read.
 
     load : loads the vector that begins at a distance from the first lane, in elements
+    before : the same number of lanes, which begin ``step`` elements before
     """
     reach = step * (width - 1)
+    if before is not None and step > 1:
+        lanes = [*range(1, width), 2 * width - 1]
+        return writer.shuffle(before, load(reach - width + 1), lanes, hint)
     starts = [k * width for k in range(step - 1)] if step > 0 else []
     starts.append(reach - width + 1 if step > 0 else reach)
     parts = [load(start) for start in starts]

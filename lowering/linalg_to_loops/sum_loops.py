@@ -21,7 +21,7 @@ from stepwell.lowering.linalg_to_loops.extremes import Watch
 from stepwell.lowering.linalg_to_loops.first_lanes import replace_first
 from stepwell.lowering.linalg_to_loops.frame import Bounds, Frame
 from stepwell.lowering.linalg_to_loops.points import compute, finish, start
-from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.structured import Structured, coefficient
 from stepwell.lowering.linalg_to_loops.tails import MIN_LANES, steps
 from stepwell.lowering.linalg_to_loops.within import meets, rounded
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
@@ -106,6 +106,12 @@ class Sum:
                 state = self._loops(loops[:-1], here, state)
             return state
         k = loops[0]
+        if len(loops) == 1 and self._is_strided(k):
+            for n in range(self.frame.bounds(self.op, k)[1].number or 0):
+                state = compute(
+                    self.frame, self.op, [p.bind(k, Index.of(n)) for p in points], state
+                )
+            return state
         if k == self.op.axis and self.vectors:
             return self._lanes(loops, points, list(state))
 
@@ -116,7 +122,7 @@ class Sum:
             names = self._names(len(state))
             state = self.writer.sweep(part, [1], state, body, NAMES[k % len(NAMES)], names)
             loop = state[0].owner if state else None
-            if self.frame.plan.levels.unroll and isinstance(loop, scf.ForOp):
+            if k in self.frame.plan.levels.unroll and isinstance(loop, scf.ForOp):
                 loop.attributes["kernel.unroll"] = UnitAttr()
         return state
 
@@ -127,10 +133,25 @@ class Sum:
         """
         plan = self.frame.plan
         masked = any(padding.masked for padding in plan.padding.values())
-        if not masked or not plan.levels.unroll or k == self.op.axis:
+        if not masked or k not in plan.levels.unroll or k == self.op.axis:
             return False
         lower, upper = self.frame.bounds(self.op, k)
         return lower.number == 0 and upper.number is not None
+
+    def _is_strided(self, k: int) -> bool:
+        """Whether steps are written one by one: lanes of each are those of another, moved."""
+        op, plan = self.op, self.frame.plan
+        padded = [x for x in op.inputs if x.buffer in plan.padding]
+        lower, upper = self.frame.bounds(op, k)
+        known = lower.number == 0 and upper.number is not None
+        return (
+            known
+            and k in plan.levels.unroll
+            and any(
+                (coefficient(x.exprs[-1], op.axis) or 0) > 1 and coefficient(x.exprs[-1], k)
+                for x in padded
+            )
+        )
 
     def _cut(self, loops: Sequence[int], points: Sequence[Point]) -> list[Bounds]:
         """Return the ranges of a loop; each step in which a vector extends past its row is peeled.
@@ -140,7 +161,7 @@ class Sum:
         lower, upper = self.frame.bounds(self.op, loops[0])
         low, high = lower.number, upper.number
         plan = self.frame.plan
-        written = plan.padding and plan.levels.unroll and len(loops) == 1
+        written = plan.padding and loops[0] in plan.levels.unroll and len(loops) == 1
         if not written or low is None or high is None:
             return [(lower, upper)]
         out = [

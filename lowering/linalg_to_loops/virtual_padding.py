@@ -150,18 +150,26 @@ class PaddedReader:
         if step is None or any(s is None or s for s in steps[:-1]) or self._narrow(point.width):
             step = 0
         if step in STRIDES:
-            *rows, column = at
-            return load_strided(
-                self.writer,
-                point.width,
-                step,
-                lambda start: self._rows([*rows, column + start], point.width),
-                self.hint,
-            )
+            return self._strided(at, point.width, step)
         if step != 1:
             lanes = [self.read(access, point.lane(k)) for k in range(point.width)]
             return self.writer.assemble(lanes)
         return self._rows(at, point.width)
+
+    def _strided(self, at: list[Index], width: int, step: int) -> SSAValue:
+        """Read lanes at a stride: those of the step before, if it is written, moved by one."""
+        *rows, column = at
+
+        def key(column: Index) -> object:
+            return "strided", self.padding.image, width, step, *(i.key for i in (*rows, column))
+
+        def load(start: int) -> SSAValue:
+            return self._rows([*rows, column + start], width)
+
+        before = self.writer.find(key(column + -step))
+        return self.writer.shared(
+            key(column), lambda: load_strided(self.writer, width, step, load, self.hint, before)
+        )
 
     def exceeds_row(self, access: Access, point: Point) -> bool:
         """Whether the bounds of the index allow a vector to extend past its row."""
@@ -181,6 +189,11 @@ class PaddedReader:
         return columns is None or columns < width or self.padding.behind < 0
 
     def _rows(self, at: list[Index], width: int) -> SSAValue:
+        """Read the image, once for all results of a step that share an element or a vector."""
+        key = "padded", self.padding.image, width, *(index.key for index in at)
+        return self.writer.shared(key, lambda: self._within(at, width))
+
+    def _within(self, at: list[Index], width: int) -> SSAValue:
         """Read the image only where every index, except that of a vector, is within it."""
         tests: list[tuple[Index, Index]] = []
         for dim, (index, bounded) in enumerate(zip(at, self.padding.bounded, strict=True)):
@@ -196,10 +209,6 @@ class PaddedReader:
 
     def _masked(self, at: list[Index], width: int) -> SSAValue:
         """Load the lanes that are columns of the image."""
-        key = "padded", self.padding.image, width, *(index.key for index in at)
-        return self.writer.shared(key, lambda: self._masked_load(at, width))
-
-    def _masked_load(self, at: list[Index], width: int) -> SSAValue:
         column, columns = at[-1], self.size(self.padding.image, len(at) - 1)
         low = self.writer.value(column * -1)
         high = self.writer.value(columns - column)

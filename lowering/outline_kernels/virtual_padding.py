@@ -11,38 +11,22 @@ The last three are in one kernel. It never makes the copy: `linalg-to-loops` rea
 
 from __future__ import annotations
 
-from math import prod
-
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, i1, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, i64
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir import Block, Operation, OpResult, Region
 
-from stepwell.analysis.padded import padded
+from stepwell.analysis.beyond_edges import beyond_edges
+from stepwell.analysis.padded import Padded
 from stepwell.analysis.sizes import Sizes
 from stepwell.analysis.structured import (
     PARALLEL,
     array_of_maps,
-    contracts,
     element,
     identity,
-    indices,
-    is_parallel,
-    linear,
-    plain,
     shape,
 )
 from stepwell.transforms.structured.fuse.draft import located
-
-ROW = 8
-"""The number of elements below which a row fills no vector."""
-AROUND = 4
-"""The most padded columns in a row: each needs code of its own for a window that sticks out."""
-STEPS = 1, 2
-"""Steps of a window along a row whose elements are read as vectors."""
-PLANES = 64
-"""The number of images that keeps the threads busy, so that none is split by rows."""
 
 
 def read_beyond_edges(block: Block, masks: bool) -> None:
@@ -52,61 +36,12 @@ def read_beyond_edges(block: Block, masks: bool) -> None:
     """
     known = Sizes(block.args)
     for op in list(block.ops):
-        if not isinstance(op, linalg.GenericOp) or (image := _image(op)) is None:
-            continue
-        if (found := _interior(op.inputs[image], known, masks)) is not None:
-            _rewrite(op, image, *found)
+        if isinstance(op, linalg.GenericOp) and (found := beyond_edges(op, known, masks)):
+            _rewrite(op, *found)
 
 
-def _image(op: linalg.GenericOp) -> int | None:
-    """Return the operand along whose rows ``op`` slides a window."""
-    parallel = is_parallel(op)
-    if all(parallel) or contracts(op):
-        return None
-    loops = [d for d, runs in enumerate(parallel) if runs]
-    written = [plain(e) for e in indices(op)[-1]]
-    if written != loops or len(loops) < 3:
-        return None
-    for k, index in enumerate(indices(op)[: len(op.inputs)]):
-        last = linear(index[-1]) if len(index) == len(loops) else None
-        if (
-            last is None
-            or last[0].get(loops[-1]) not in STEPS
-            or isinstance(index[-1], AffineDimExpr)
-        ):
-            continue
-        own = [[d for d in expr.used_dims() if parallel[d]] for expr in index]
-        sizes = [PLANES if n == DYNAMIC_INDEX else n for n in shape(op.inputs[k])[:-2]]
-        if own == [[d] for d in loops] and prod(sizes) >= PLANES:
-            return k
-    return None
-
-
-def _interior(
-    value: SSAValue, known: Sizes, masks: bool
-) -> tuple[SSAValue, list[int], linalg.FillOp] | None:
-    """Return the interior of a padded tensor, its offsets, and the fill of the padding."""
-    found = padded(value)
-    if found is None:
-        return None
-    pairs = zip(found.offsets, known.shape(found.inner), known.shape(value), strict=True)
-    if any(not offset and m != n for offset, m, n in pairs):
-        return None  # a loop would be shorter than the axis that it alone indexes
-    columns = shape(found.inner)[-1]
-    if columns == DYNAMIC_INDEX:
-        masked = masks and element(value) != i1
-        return (found.image, found.offsets, found.fill) if masked else None
-    if columns < ROW or DYNAMIC_INDEX in shape(value)[-2:]:
-        return None
-    if shape(value)[-1] - columns > AROUND:
-        return None
-    return found.image, found.offsets, found.fill
-
-
-def _rewrite(
-    op: linalg.GenericOp, image: int, inside: SSAValue, offsets: list[int], fill: linalg.FillOp
-) -> None:
-    whole = op.inputs[image]
+def _rewrite(op: linalg.GenericOp, image: int, found: Padded) -> None:
+    whole, (inside, offsets, fill, _) = op.inputs[image], found
     rank = len(offsets)
     made_by = fill.outputs[0].owner
     sizes = list(made_by.dynamic_sizes) if isinstance(made_by, tensor.EmptyOp) else []

@@ -186,6 +186,13 @@ ROWS: tuple[Row, ...] = (
         ((1, 7), (2, 1), (0, 5), (3, 0)),
     ),
     _convolution(
+        "edges",
+        "2x3x5x23x",
+        "5x3x3x5x",
+        "2x5x4x12x",
+        "{strides = [1, 2], low = [1, 2], high = [0, 2]}",
+    ),
+    _convolution(
         "unknown-transposed",
         "2x2x?x",
         "3x2x3x",

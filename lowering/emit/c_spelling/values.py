@@ -151,12 +151,8 @@ class CValues(Values):
         """Use gcc's builtin, whose indices must have the number and width of the lanes."""
         if (table.lanes, table.bits) != (which.lanes, which.bits):
             return []
-        rows = [
-            "#if defined(__GNUC__) && !defined(__clang__)",
-            f"return __builtin_shuffle({x}, {y});",
-        ]
-        condition, found = shuffled(table)
-        return [*rows, *([f"#elif {condition}", found] if found else []), "#else"]
+        condition = "#if defined(__GNUC__) && !defined(__clang__)"
+        return [condition, f"return __builtin_shuffle({x}, {y});", *shuffled(table), "#else"]
 
 
 _AVX512 = ("defined(__AVX512VL__)", "v")

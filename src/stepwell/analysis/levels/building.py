@@ -6,7 +6,7 @@ Each builder spells its loops in one way, so that what is read from a list can b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -58,13 +58,13 @@ class Inner:
 
     steps : iterations of each shared loop in one step
     lanes : of each op; its vectors along a shared loop fill the step of that loop
-    unroll : whether the loops of sums are unrolled
+    unroll : the loops of sums that are unrolled
     prefetch : how many steps of a sum before their use operands are prefetched, 0 for none
     """
 
     steps: Sequence[int]
     lanes: Sequence[Lanes]
-    unroll: bool = False
+    unroll: Collection[int] = ()
     prefetch: int = 0
 
     def of(self, number: int, op: LoopedOp) -> Iterator[Level]:
@@ -75,7 +75,7 @@ class Inner:
         ordered = [k for k in own if loops[k]] + [k for k in own if not loops[k]]
         along = any(0 <= lanes.axis < shared for lanes in self.lanes[:1])
         for k in ordered:
-            written_out = self.unroll and not loops[k] and k != axis
+            written_out = k in self.unroll and not loops[k] and k != axis
             step, ends = (width * many, tail) if k == axis else (1, PEEL)
             level = Level(UNROLL if written_out else FOR, k, step, tail=ends)
             if self.prefetch and along and not all(loops) and k == ordered[-1]:

@@ -198,13 +198,15 @@ class KernelLevels:
         return found if found < self.shared else -1
 
     @cached_property
-    def unroll(self) -> bool:
-        """Whether the loops of each op's sum are unrolled by the target's compiler."""
-        return self.parts is None and any(
-            level.kind == UNROLL and self.shared <= level.loop < len(loops)
-            and not loops[level.loop] and level.loop != lanes.axis
+    def unroll(self) -> frozenset[int]:
+        """The loops of each op's sum that are unrolled by the target's compiler."""
+        return frozenset(
+            level.loop
             for levels, loops, lanes in zip(self.all, self.loops, self.lanes, strict=True)
             for level in levels
+            if self.parts is None and level.kind == UNROLL
+            and self.shared <= level.loop < len(loops)
+            and not loops[level.loop] and level.loop != lanes.axis
         )  # fmt: skip
 
     @cached_property

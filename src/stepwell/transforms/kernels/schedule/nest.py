@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from stepwell.analysis.levels.building import Inner, in_threads, nest
@@ -25,8 +25,8 @@ class Nest:
     """How many of the first loops all ops share."""
     steps: dict[int, int] = field(default_factory=dict[int, int])
     """Iterations of shared loops that run at a time: rows, and columns of a register tile."""
-    unroll: bool = False
-    """Whether the loops of sums are unrolled."""
+    unroll: Collection[int] = ()
+    """The loops of sums that are unrolled."""
     prefetch: int = 0
     """How many steps of a sum before their use operands are prefetched, 0 for none."""
     panels: int = 0

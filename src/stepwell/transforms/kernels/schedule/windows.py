@@ -7,6 +7,7 @@ independent sums hide their latency.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -57,15 +58,16 @@ def window_tile(loops: Loops, shared: int, width: int, machine: Machine) -> tupl
     return rows, vectors
 
 
-def written_out(loops: Loops, shared: int, tile: tuple[int, int]) -> bool:
-    """Whether the steps of the window are unrolled, so that rows of the tile share loads.
+def written_out(loops: Loops, shared: int, tile: tuple[int, int]) -> Sequence[int]:
+    """Return the loops of the window that are unrolled, so that rows of the tile share loads.
 
     Neighbouring results share all but one row of their windows. It matters where the window slides
     along the vectors too, which are then seldom aligned to a cache line.
     """
     steps = _steps(loops, shared)
     along = _slides_along(loops, shared, shared - 1)
-    return along and steps > 1 and steps * tile[0] * tile[1] <= MAX_UNROLLED_STEPS
+    some = along and steps > 1 and steps * tile[0] * tile[1] <= MAX_UNROLLED_STEPS
+    return range(shared, len(loops.extents)) if some else ()
 
 
 def _steps(loops: Loops, shared: int) -> int:

@@ -15,6 +15,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
+from stepwell.analysis.beyond_edges import beyond_edges
+from stepwell.analysis.sizes import Sizes
 from stepwell.analysis.structured import (
     Index,
     constant_of,
@@ -262,13 +264,14 @@ class Plan:
             self.turned.add((value, layout))
             if is_turned(value, have, layout):
                 padded = isinstance(op, tensor.InsertSliceOp) and isinstance(value, BlockArgument)
-                copied = padded and self._is_for_dense(op)
+                copied = padded and not self._is_never_made(op)
                 self.loss += volume(value) * (TURN - COPY if copied else TURN)
 
-    def _is_for_dense(self, op: Operation) -> bool:
-        """Whether only dense convolutions read a padded image: others may never make its border."""
-        readers = [self.windows.get(use.operation) for r in op.results for use in r.uses]
-        return all(window is not None and window.dense for window in readers)
+    def _is_never_made(self, op: Operation) -> bool:
+        """Whether a reader of a padded image whose rows are last reads beyond its edges."""
+        readers = [use.operation for result in op.results for use in result.uses]
+        generics = [each for each in readers if isinstance(each, linalg.GenericOp)]
+        return any(beyond_edges(each, Sizes(self.block.args), False) for each in generics)
 
     def _keep_operands(self, op: Operation) -> None:
         """Let ``op`` and its nested ops read their operands in the original layouts."""
