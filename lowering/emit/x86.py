@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stepwell.lowering.emit.kinds import Kind
+from stepwell.lowering.emit.spelling.values import Values
 
 _LETTERS = {"f32x16": "ps", "f64x8": "pd"}
 """The kinds that fill an AVX-512 register, and the suffixes of their instructions."""
@@ -41,7 +42,7 @@ _INSTRUCTIONS = {
     "bounded": ("__AVX512DQ__", "x"),
     "tamed": (
         "__AVX512DQ__",
-        "__builtin_ia32_range{letters}512_mask(x, 1.0f + ({type}){{0}}, 2, x, -1, 4)",
+        "__builtin_ia32_range{letters}512_mask(x, {one}, 2, x, -1, 4)",
     ),
 }
 """Functions of ``x``, or ``x`` and ``y``: the condition, and the builtin call.
@@ -68,7 +69,7 @@ def integer_extreme(name: str, kind: Kind) -> list[str]:
     return [condition, f"return ({element}){builtin}({operands});", "#else"]
 
 
-def instruction(name: str, kind: Kind) -> list[str]:
+def instruction(s: Values, name: str, kind: Kind) -> list[str]:
     """Return the function ``name`` as one instruction, [] if there is none."""
     letters = _LETTERS.get(str(kind))
     if name not in _INSTRUCTIONS or letters is None:
@@ -76,18 +77,38 @@ def instruction(name: str, kind: Kind) -> list[str]:
     machine, call = _INSTRUCTIONS[name]
     return [
         f"#if defined({machine})",
-        f"return {call.format(letters=letters, type=kind)};",
+        f"return {call.format(letters=letters, one=s.splat(kind, '1.0f'))};",
         "#else",
     ]
 
 
-def shuffled(kind: Kind) -> list[str]:
-    """Return lanes ``y`` of ``x`` in clang."""
+def shuffled(kind: Kind) -> tuple[str, str]:
+    """Return the condition and the statement to return lanes ``y`` of ``x`` in clang, or ""."""
     letters = _LETTERS.get(str(kind))
     if letters != "ps":
-        return []
+        return "", ""
     builtin = "__builtin_ia32_permvarsf512"
-    return [f"#elif defined(__AVX512F__) && SW_HAS({builtin})", f"return {builtin}(x, y);"]
+    return f"defined(__AVX512F__) && SW_HAS({builtin})", f"return {builtin}(x, y);"
+
+
+def half_conversion(s: Values, kind: Kind, widening: bool) -> list[str]:
+    """Return the conversion of f16 by AVX-512 or F16C; the rounding is the same."""
+    if kind.lanes == 16:
+        condition, size, mask = "defined(__AVX512F__)", "512_mask", ", {zero}, -1"
+    elif kind.lanes == 8:
+        condition = "defined(__F16C__) && SW_HAS(__builtin_ia32_vcvtph2ps256)"
+        size, mask = "256", ""
+    else:
+        return []
+    shorts, wide = kind.of("i16"), kind.of("f32")
+    if widening:
+        extra = mask.format(zero=s.splat(wide, "0.0f")) + (", 4" if mask else "")
+        call = f"return __builtin_ia32_vcvtph2ps{size}({s.bits(shorts, 'h', kind)}{extra});"
+    else:
+        extra = mask.format(zero=s.splat(shorts, "0"))
+        found = f"__builtin_ia32_vcvtps2ph{size}(x, 0{extra})"
+        call = f"return {s.bits(kind, found, shorts)};"
+    return [f"#if {condition}", call, "#else"]
 
 
 _MASKED = {8: "qi", 16: "hi", 32: "si", 64: "di"}

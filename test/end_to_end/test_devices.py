@@ -16,7 +16,9 @@ import stepwell.numpy as snp
 from stepwell.core.locks import parse_lock
 from stepwell.core.machine import PROPERTIES, Machine
 from stepwell.core.targets import machine_for
+from stepwell.runtime.cache import Cache
 from stepwell.runtime.opencl import device, machines
+from stepwell.runtime.opencl import lanes as device_lanes
 from stepwell.runtime.opencl.device import Device, best, devices, open_device
 from stepwell.runtime.opencl.machines import file_of, machine_of
 from stepwell.tools import devices as tools_devices
@@ -36,6 +38,7 @@ def made_up(kind: str, title: str, units: int = 8, clock: int = 1000, **more: An
         "local_mem_size": 48 << 10,
         "global_mem_cache_size": 3 << 20,
         "global_mem_cacheline_size": 128,
+        "native_vector_width_float": 8,
     }
     handle: Any = SimpleNamespace(**told, **more)
     made = Device(cl, handle, f"{device.kind_of(cl, handle.type)}:0", os.getpid())
@@ -179,6 +182,40 @@ def test_the_machine_of_a_device() -> None:
     silent = made_up("gpu", "Silent", 0, 0)
     for name, known in PROPERTIES.items():
         assert known.holds(getattr(machine_of(silent, host), name)), name
+
+
+@pytest.mark.parametrize("answer, lanes", [("right", 16), ("wrong", 8), ("", 8)])
+def test_vectors_have_the_lanes_that_a_driver_computes_right(
+    answer: str, lanes: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The answer is kept, one that did not come is asked for again."""
+    asked: list[Device] = []
+    kept = Cache(tmp_path)
+
+    def ask(device: Device) -> str:
+        asked.append(device)
+        return answer
+
+    monkeypatch.setattr(device_lanes, "disk_cache", lambda: kept)
+    monkeypatch.setattr(device_lanes, "_asked", ask)
+    host = Machine(vector_bits=512, vector_registers=32)
+    for count in (1, 2):
+        cpu = made_up("cpu", "Wide")
+        cpu.__dict__["id"] = "wide"
+        cpu.handle.native_vector_width_float = 16
+        found = machine_of(cpu, host)
+        assert (found.vector_lanes, found.vector_bits) == (lanes, 32 * lanes)
+        assert machine_of(cpu, host) == found
+        assert len(asked) == (1 if answer else count)
+
+
+@pytest.mark.opencl("cpu")
+def test_the_probe_of_wide_vectors_knows_wrong_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu = open_device("cpu")
+    assert device_lanes.computed(cpu) == 0
+    wrong = device_lanes.PROBE.replace("(n.v >> 3)", "(n.v >> 2)")
+    monkeypatch.setattr(device_lanes, "PROBE", wrong)
+    assert device_lanes.computed(cpu) & 4
 
 
 @pytest.mark.opencl

@@ -44,7 +44,7 @@ func.func @main(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
   func.return %f : tensor<64xf32>
 }
 """
-    program = sw.compile(text, target="opencl")
+    program = sw.compile(text, target="opencl", machine="vector_bits=256,vector_lanes=8")
     for part in (
         "= SW_LOAD(__global, float8, 8, &x[i]);",
         "SW_STORE(__global, float8, 8, &f[i], ",
@@ -54,6 +54,44 @@ func.func @main(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
         assert part in program.source
     x, y = (np.random.default_rng(k).normal(0, 9, 64).astype(np.float32) for k in (1, 2))
     np.testing.assert_allclose(program(x, y), np.floor(x * y + x), atol=1)
+
+
+WIDE = "vector_bits=512,vector_lanes=16,vector_registers=32"
+NARROW = "vector_bits=256,vector_lanes=8,vector_registers=16"
+
+
+@pytest.mark.parametrize("machine", [WIDE, NARROW])
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+def test_instructions_of_the_processor(dtype: str, machine: str) -> None:
+    """Tables, extrema, powers of two, shuffles and f16, with NaN and infinities."""
+    kind = f"tensor<7x67x{dtype}>"
+    text = f"""\
+func.func @main(%x: {kind}, %y: {kind}) -> ({kind}, {kind}, {kind}, tensor<67x7x{dtype}>) {{
+  %e = nd.exp %x : {kind}
+  %m = nd.max %x, %y : {kind}
+  %s = nd.softmax %y {{axis = 1}} : {kind}
+  %t = nd.transpose %x {{permutation = [1, 0]}} : ({kind}) -> tensor<67x7x{dtype}>
+  func.return %e, %m, %s, %t : {kind}, {kind}, {kind}, tensor<67x7x{dtype}>
+}}
+"""
+    program = sw.compile(text, target="opencl", machine=machine)
+    wide = machine == WIDE
+    assert ("__builtin_ia32_permvarsf512(x, y)" in program.source) is wide
+    assert "return __builtin_shufflevector(x, y, " in program.source
+    rng = np.random.default_rng(7)
+    x, y = (rng.normal(0, 9, (7, 67)).astype(numpy_dtype(dtype)) for _ in range(2))
+    x[0, :4] = np.nan, np.inf, -np.inf, -0.0
+    x[:, 60:64], y[1, 64] = -0.0, np.nan
+    y[:, 62:] = 0.0
+    found = program(x, y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        big = y.astype(np.float64)
+        parts = np.exp(big - big.max(1, keepdims=True))
+        want = np.exp(x), np.maximum(x, y), (parts / parts.sum(1, keepdims=True)).astype(x.dtype)
+    close = 2e-3 if dtype == "f16" else 1e-6
+    for got, right in zip(found, (*want, x.T), strict=True):
+        np.testing.assert_allclose(got, right, rtol=close, atol=close)
+    assert not np.signbit(found[1][:, 62:]).any()
 
 
 GPU = "gpu,compute_units=2"

@@ -11,6 +11,7 @@ from stepwell.lowering.emit.spelling.functions import Functions
 from stepwell.lowering.emit.x86 import (
     extreme,
     extreme_of_constant,
+    half_conversion,
     instruction,
     integer_extreme,
 )
@@ -91,7 +92,7 @@ class CFunctions(CValues, Functions):
             return integer_extreme(name, kind)
         if name.startswith(("max", "min")):
             return extreme(name, kind)
-        return instruction(name, kind)
+        return instruction(self, name, kind)
 
     def bit_count(self, what: str, kind: Kind) -> list[str]:
         """Use the compiler's builtins, which are undefined for zero."""
@@ -110,22 +111,8 @@ class CFunctions(CValues, Functions):
         return f"(int64_t)((unsigned __int128)({wide})x * ({wide})y >> 64)"
 
     def half_conversion(self, kind: Kind, widening: bool) -> list[str]:
-        """Use AVX-512 or F16C for vectors of their width; the rounding is the same."""
-        if kind.lanes == 16:
-            condition, size, mask = "defined(__AVX512F__)", "512_mask", ", (ZERO){0}, -1"
-        elif kind.lanes == 8:
-            condition = "defined(__F16C__) && SW_HAS(__builtin_ia32_vcvtph2ps256)"
-            size, mask = "256", ""
-        else:
-            return []
-        shorts, wide = self.type(kind.of("i16")), self.type(kind.of("f32"))
-        if widening:
-            extra = mask.replace("ZERO", wide) + (", 4" if mask else "")
-            call = f"return __builtin_ia32_vcvtph2ps{size}(({shorts})h{extra});"
-        else:
-            extra = mask.replace("ZERO", shorts)
-            call = f"return ({self.type(kind)})__builtin_ia32_vcvtps2ph{size}(x, 0{extra});"
-        return [f"#if {condition}", call, "#else"]
+        """Use the builtins of gcc and clang for x86."""
+        return half_conversion(self, kind, widening)
 
     def fma(self, kind: Kind, x: str, y: str, z: str) -> str:
         """Use one fused instruction where the machine has it."""

@@ -151,8 +151,12 @@ class CValues(Values):
         """Use gcc's builtin, whose indices must have the number and width of the lanes."""
         if (table.lanes, table.bits) != (which.lanes, which.bits):
             return []
-        condition = "#if defined(__GNUC__) && !defined(__clang__)"
-        return [condition, f"return __builtin_shuffle({x}, {y});", *shuffled(table), "#else"]
+        rows = [
+            "#if defined(__GNUC__) && !defined(__clang__)",
+            f"return __builtin_shuffle({x}, {y});",
+        ]
+        condition, found = shuffled(table)
+        return [*rows, *([f"#elif {condition}", found] if found else []), "#else"]
 
 
 _AVX512 = ("defined(__AVX512VL__)", "v")

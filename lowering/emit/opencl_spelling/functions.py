@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from stepwell.lowering.emit.kinds import Kind
-from stepwell.lowering.emit.opencl_spelling.values import OpenCLValues
+from stepwell.lowering.emit.opencl_spelling.values import HAS, OpenCLValues
 from stepwell.lowering.emit.spelling.functions import Functions
+from stepwell.lowering.emit.x86 import extreme, half_conversion, instruction, shuffled
 
 _WRONG_IN_VECTORS = frozenset({"sin", "cos", "tan"})
 """PoCL's are off by 0.01 for tiny numbers in vectors, but correct for scalars."""
@@ -14,13 +15,6 @@ _WRONG_IN_VECTORS = frozenset({"sin", "cos", "tan"})
 _WHOLE = {"fabs": "abs", "floor": "floor", "ceil": "ceil", "trunc": "trunc"}
 """Vector functions that clang has as builtins: in PoCL's library each is a call of 1.2 ns or more,
 instead of 0.1 to 0.3 ns (vectors of eight f32 on an AMD EPYC)."""
-
-HAS = """\
-#ifdef __has_builtin
-#define SW_HAS(name) __has_builtin(name)
-#else
-#define SW_HAS(name) 0
-#endif"""
 
 FMA = """\
 #if defined(__clang__) && defined(__FMA__)
@@ -57,15 +51,39 @@ class OpenCLFunctions(OpenCLValues, Functions):
         self.type(kind)
         if name in _WHOLE and kind.lanes:
             plain, whole = f"{name}(x)", f"__builtin_elementwise_{_WHOLE[name]}"
-            self.prelude.types["SW_HAS"] = HAS
             rows = [f"#if SW_HAS({whole})", f"return {whole}(x);", "#else", f"return {plain};"]
-            helper = self.helper(f"sw_{name}_{kind}", kind, [(kind, "x")], [*rows, "#endif"])
+            rows = self._with_tests([*rows, "#endif"])
+            helper = self.helper(f"sw_{name}_{kind}", kind, [(kind, "x")], rows)
             return f"{helper}({operands[0]})"
         if name in _WRONG_IN_VECTORS and kind.lanes:
             lanes = [f"{name}({self.lane(kind, 'x', str(k))})" for k in range(kind.lanes)]
             rows = [f"return {self.lanes_of(kind, lanes)};"]
             return f"{self.helper(f'sw_{name}_{kind}', kind, [(kind, 'x')], rows)}({operands[0]})"
         return f"{name}({', '.join(operands)})"
+
+    def quick(self, what: str, kind: Kind) -> list[str]:
+        """Use clang's builtins for x86; its optimizer finds the other instructions."""
+        name, _, constant = what.partition("_")
+        if constant or name.endswith(("si", "ui")) or name == "dot":
+            return []
+        if name.startswith(("max", "min")):
+            return self._with_tests(extreme(name, kind))
+        return self._with_tests(instruction(self, name, kind))
+
+    def half_conversion(self, kind: Kind, widening: bool) -> list[str]:
+        """Use clang's builtins for x86."""
+        return self._with_tests(half_conversion(self, kind, widening))
+
+    def permuted(self, table: Kind, which: Kind, x: str, y: str) -> list[str]:
+        """Use clang's builtins for x86: `shuffle` of PoCL's library goes through memory."""
+        condition, found = shuffled(table) if table.lanes == which.lanes else ("", "")
+        return self._with_tests([f"#if {condition}", found, "#else"] if found else [])
+
+    def _with_tests(self, rows: list[str]) -> list[str]:
+        """Define the macro that tests for builtins."""
+        if rows:
+            self.prelude.types["SW_HAS"] = HAS
+        return rows
 
     def high_half(self, signed: bool) -> str:
         """Use ``mul_hi``."""

@@ -35,6 +35,14 @@ IN_ORDER = "#pragma clang loop vectorize(disable)"
 loop has no vectors anyway."""
 
 
+HAS = """\
+#ifdef __has_builtin
+#define SW_HAS(name) __has_builtin(name)
+#else
+#define SW_HAS(name) 0
+#endif"""
+
+
 class OpenCLValues(Values):
     """Native vectors."""
 
@@ -106,8 +114,18 @@ class OpenCLValues(Values):
         return f"(({self.type(Kind(kind.element))}){constant})" if kind.bits < 32 else constant
 
     def shuffle(self, kind: Kind, x: str, y: str, source: Kind, lanes: Sequence[int]) -> str:
-        """Build the vector from components."""
+        """Use clang's builtin, else components: LLVM merges these to shuffles of many vectors."""
         parts = [
-            self.lane(source, x if n < source.lanes else y, str(n % source.lanes)) for n in lanes
+            self.lane(source, "x" if n < source.lanes else "y", str(n % source.lanes))
+            for n in lanes
         ]
-        return self.lanes_of(kind, parts)
+        self.prelude.types["SW_HAS"] = HAS
+        rows = [
+            "#if SW_HAS(__builtin_shufflevector)",
+            f"return __builtin_shufflevector(x, y, {', '.join(map(str, lanes))});",
+            "#else",
+            f"return {self.lanes_of(kind, parts)};",
+            "#endif",
+        ]
+        name = f"sw_shuffle_{kind}_{source}_{'_'.join(map(str, lanes))}"
+        return f"{self.helper(name, kind, [(source, 'x'), (source, 'y')], rows)}({x}, {y})"

@@ -31,16 +31,16 @@ class Target:
     load : makes a callable of the printed text; none for targets that the runtime loads itself
     source : the name of the source file in a saved program
     about : a line that `stepwell targets` prints
-    usual : returns the default machine to compile for, given the host's
+    usual : returns the default machine to compile for, given the host's or one that a user names
     limits : machine properties that its programs cannot have, whatever the user sets
     native : whether the text is C that the C compiler builds a library from; only such programs
         can be compiled in parts
     timed : ``(program, updating) -> Timed`` (`runtime.timing`), or ``"module:NAME"``, for programs
         that can be profiled and tuned
     in_place : whether its programs accept the same array as argument and as result replacing it
-    on_device : ``(device, machine) -> machine``, or ``"module:NAME"``, for programs that run on a
-        device: the machine to compile for on that device, "" being the default device; ``load``
-        then takes the device too, as ``device=``
+    on_device : ``(device, host) -> machine``, or ``"module:NAME"``, for programs that run on a
+        device: the machine to compile for on that device, "" being the default device, given the
+        host's; ``load`` then takes the device too, as ``device=``
     device : ``(device) -> object``, or ``"module:NAME"``: the `device` attribute of its arrays;
         raises `CompileError` if the device can run no programs
     """
@@ -87,8 +87,9 @@ class Target:
     def machine(self, host: Machine, device: str = "") -> Machine:
         """Return the machine to compile for, given the host and the device."""
         self.check_device(device)
-        machine = self.usual(host)
-        return _resolved(self.on_device)(device, machine) if self.on_device else machine
+        if self.on_device:
+            return _resolved(self.on_device)(device, host)
+        return self.usual(host)
 
 
 def _resolved(place: Any) -> Any:
@@ -98,21 +99,20 @@ def _resolved(place: Any) -> Any:
     return getattr(import_module(module), name)
 
 
-OPENCL_VECTOR_BITS = 256
 OPENCL_LANES = 8
-"""Maximum lanes of vectors in OpenCL programs, so that 32-bit masks for all lanes fit too.
-
-PoCL's compiler crashes on some operations on wider vectors, and miscompiles others."""
+"""Maximum lanes of vectors in OpenCL programs, so that 32-bit masks for all lanes fit too, unless
+the driver of the device is known to compute longer ones right: some miscompile them, or crash."""
 
 
 OPENCL_REGISTERS = 16
-"""256-bit vector registers, for compilers that do not use AVX-512."""
+"""Vector registers, for compilers that do not use AVX-512."""
 
 
-def _narrow(machine: Machine) -> Machine:
-    bits = min(machine.vector_bits, OPENCL_VECTOR_BITS)
+def with_lanes(machine: Machine, lanes: int = OPENCL_LANES) -> Machine:
+    """Return a machine whose vectors have at most ``lanes`` elements, and 32 bits for each."""
+    bits = min(machine.vector_bits, 32 * lanes)
     registers = machine.vector_registers if bits == machine.vector_bits else OPENCL_REGISTERS
-    return replace(machine, vector_bits=bits, vector_lanes=OPENCL_LANES, vector_registers=registers)
+    return replace(machine, vector_bits=bits, vector_lanes=lanes, vector_registers=registers)
 
 
 def _of_work_items(machine: Machine) -> Machine:
@@ -142,7 +142,7 @@ OURS = {
             "stepwell.runtime.opencl:OpenCLProgram",
             "program.cl",
             "OpenCL C for a device, as `stepwell devices` lists them (stepwell[opencl])",
-            _narrow,
+            with_lanes,
             _of_work_items,
             in_place=True,
             on_device="stepwell.runtime.opencl.machines:machine_on",

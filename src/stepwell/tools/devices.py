@@ -14,7 +14,7 @@ from stepwell.runtime.opencl.machines import file_of, machine_of, measured, repo
 from stepwell.tools.machines import spelled
 
 SHOWN = (
-    *("compute_units", "clock", "lanes", "local_memory", "l2"),
+    *("compute_units", "clock", "lanes", "vector_lanes", "local_memory", "l2"),
     *("memory_rate_all", "transfer", "launch", "wake"),
 )
 """Properties of a Machine that are printed for a device."""
@@ -58,6 +58,8 @@ def described(device: Device, is_default: bool, again: bool = False) -> Describe
     reported = reported_by(device)
     assumed = "assumed" if device.is_cpu else f"assumed, as {file_of(device)}"
     sources = {name: "reported by the driver" if reported.get(name) else assumed for name in SHOWN}
+    if device.is_cpu:
+        sources["vector_lanes"] = "tried with this driver"
     figures = {} if device.problem else measured(device, again)
     sources |= dict.fromkeys(figures, "measured")
     shown = {name: reported[name] for name in ("clock", "lanes", "l2") if reported[name]}

@@ -19,8 +19,10 @@ import numpy as np
 from stepwell.core.files import write_whole
 from stepwell.core.known_machines import known_machines
 from stepwell.core.machine import PROPERTIES, Machine, known_machine
+from stepwell.core.targets import with_lanes
 from stepwell.runtime.cache import cache_root, digest
 from stepwell.runtime.opencl.device import Device, OpenCLError, open_device
+from stepwell.runtime.opencl.lanes import lanes_on
 from stepwell.runtime.private import make_private
 
 ASSUMED = "gpu"
@@ -45,22 +47,23 @@ __kernel void nothing(__global float4 *x) {}
 def machine_on(text: str, host: Machine) -> Machine:
     """Return the machine of the device that ``text`` names; that of a CPU is based on ``host``.
 
-    If ``text`` is "" and there is no device, return ``host``: a program can be compiled for a
-    device that is not present.
+    If ``text`` is "" and there is no device, its vectors are those that any driver computes right:
+    a program can be compiled for a device that is not present.
     """
     try:
         return machine_of(open_device(text), host)
     except OpenCLError:
         if text:
             raise
-        return host
+        return with_lanes(host)
 
 
 def machine_of(device: Device, host: Machine) -> Machine:
     """Return the machine of a device: reported properties, the rest from its machine file."""
     reported = reported_by(device)
     if device.is_cpu:
-        return _with(host, {name: reported[name] for name in ("compute_units", "local_memory")})
+        own = {name: reported[name] for name in ("compute_units", "local_memory")}
+        return _with(with_lanes(host, lanes_on(device)), own)
     return _with(known_machine(file_of(device)), reported)
 
 

@@ -12,7 +12,7 @@ import time
 import traceback
 from collections import Counter
 
-from stepwell.core.targets import OPENCL_LANES
+from stepwell.core.targets import machine_for
 from stepwell.runtime.cache import disk_cache
 from stepwell.testing.machines import MACHINES as DESCRIBED
 from stepwell.testing.user_programs.checking import check
@@ -54,12 +54,11 @@ def recipe_of(seed: int, most: int = 80) -> Recipe:
 
 
 def for_opencl(machine: str) -> str:
-    """Return a machine with the restrictions of OpenCL.
-
-    PoCL's compiler fails with more lanes than the default, and aborts with vectors of 512 bits.
-    """
-    lanes = f"vector_lanes={OPENCL_LANES}"
-    return "" if "vector_bits=512" in machine else machine.replace("vector_lanes=64", lanes)
+    """Return a machine with vectors that the OpenCL device has."""
+    lanes = machine_for("opencl").vector_lanes
+    if "vector_bits=512" in machine and lanes < 16:
+        return ""
+    return machine.replace("vector_lanes=64", f"vector_lanes={lanes}")
 
 
 def kind_of(error: Exception) -> str:
