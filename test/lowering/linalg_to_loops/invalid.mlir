@@ -153,3 +153,20 @@ kernel.func @k(%c: f32, %x: memref<8x16384xf32>, %w: memref<16384x8xf32>, %y: me
   }
   kernel.return
 }
+
+// -----
+
+// Partial sums have whole tiles, also where the last one is beyond the rows.
+
+// expected-error@+1 {{264192 bytes of scratch are needed, more than 262144}}
+kernel.func @k(%c: f32, %x: memref<256x16xf32>, %w: memref<16x256xf32>, %y: memref<256x256xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 258, for d1 by 256, for d2 by 8 {pack 1}, for d1 by 8, for d0 by 6, for d2, unroll d0, vector d1 by 8]>} {
+  linalg.fill ins(%c : f32) outs(%y : memref<256x256xf32>)
+  linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<256x16xf32>, memref<16x256xf32>) outs(%y : memref<256x256xf32>) {
+  ^bb0(%a: f32, %b: f32, %acc: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %acc, %p : f32
+    linalg.yield %s : f32
+  }
+  kernel.return
+}

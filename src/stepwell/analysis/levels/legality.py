@@ -277,8 +277,8 @@ class _Steps:
         several = (n for n in steps.splits if not 0 <= whole <= levels[n].step)
         if (cut := next(several, None)) is None:
             return
-        inside = [self._inside(k, cut - 1) for k in range(self.column + 1)]
-        sizes = [size for size in inside if size is not None]
+        inside = [steps.step(k, cut) or self._inside(k, cut) for k in range(self.column + 1)]
+        sizes = [size for size in inside if size is not None]  # whole tiles, beyond the end too
         if len(sizes) < len(inside):
             refuse("partial sums need rows and columns of known number, or levels that split them")
         columns = -(-sizes[-1] // self.tile[self.column]) * self.tile[self.column]
