@@ -48,72 +48,82 @@ class Machine:
     defaults are those of an unknown processor.
     """
 
-    name: str = word("", "the processor that is described, or that is taken for what is not read")
-    kind: str = word("cpu", "a processor, or a device", KINDS)
-    instructions: str = word("", "instruction sets", INSTRUCTIONS, True)
-    vector_bits: int = width(128, "width of a vector")
-    vector_lanes: int = power(64, "", "how many elements a vector has at most")
-    vector_registers: int = number(16, "", "vectors that registers hold", 1)
-    vector_unit: int = width(0, "bits computed with at once, where fewer than a vector has", True)
-    fma: bool = flag(False, "whether multiply-adds are one instruction")
-    signed_dots: bool = flag(False, "whether products of signed bytes are added up by one")
-    threads: int = number(1, "", "threads that programs use", 1, 256)
-    l1: int = number(32 << 10, "bytes", "first cache of data")
-    l2: int = number(1 << 20, "bytes", "second cache; 0 where there is no scratch")
-    l3: int = number(8 << 20, "bytes", "last cache")
-    hoist_constants: int = flag(1, "whether what depends on weights alone is computed at load")
-    versions: int = flag(1, "whether a launch may choose among versions of a kernel by its sizes")
-    clock: int = number(3000, "MHz", "of a core that computes with vectors", 1, 100_000)
-    issue: int = number(4, "a cycle", "instructions that begin", 1, 64)
-    fma_ports: int = number(2, "a cycle", "multiply-adds as wide as the unit", 1, 64)
-    fma_latency: int = number(4, "cycles", "until a multiply-add can be added to", 1, 64)
-    load_ports: int = number(2, "a cycle", "loads as wide as the unit", 1, 64)
-    store_ports: int = number(1, "a cycle", "stores as wide as the unit", 1, 64)
-    vector_ports: int = number(3, "a cycle", "vector instructions as wide as the unit", 1, 64)
-    shuffle_ports: int = number(1, "a cycle", "shuffles as wide as the unit", 1, 64)
-    divide: int = number(5, "cycles", "a division of f32 as wide as the unit", 1, 1024)
-    gather: int = number(3, "cycles", "to bring an element that lies apart into a vector", 1, 1024)
-    broadcast: int = number(175, "%", "of a vector's load takes one that broadcasts", 1, 1000)
-    window: int = number(224, "", "instructions in flight", 1, 1 << 16)
-    mispredict: int = number(15, "cycles", "lost by a branch that was not foreseen", 1, 1024)
-    misses: int = number(12, "", "lines from beyond the first cache asked for at once", 1, 1 << 16)
-    l2_latency: int = number(14, "cycles", "until the second cache answers", 1, 1 << 16)
-    l3_latency: int = number(60, "cycles", "until the last cache answers", 1, 1 << 16)
-    memory_latency: int = number(300, "cycles", "until memory answers", 1, 1 << 16)
-    l1_line: int = power(64, "bytes", "line of the first cache", 4096)
-    l1_ways: int = number(8, "", "ways of the first cache", 1, 1 << 16)
-    l1_shared_by: int = number(1, "threads", "that share a first cache", 1, 1 << 16)
-    l1_rate: int = number(150_000, "MB/s", "one core reads from the first cache", 1)
-    l1_rate_all: int = number(150_000, "MB/s", "all cores read from first caches", 1)
-    l2_line: int = power(64, "bytes", "line of the second cache", 4096)
-    l2_ways: int = number(8, "", "ways of the second cache", 1, 1 << 16)
-    l2_shared_by: int = number(1, "threads", "that share a second cache", 1, 1 << 16)
-    l2_rate: int = number(100_000, "MB/s", "one core reads from the second cache", 1)
-    l2_rate_all: int = number(100_000, "MB/s", "all cores read from second caches", 1)
-    l2_crossing: int = number(83, "%", "of that rate where loads cross ends of lines", 1, 100)
-    l2_write: int = number(0, "MB/s", "one core writes to it; 0 for as quickly as it reads")
-    l3_line: int = power(64, "bytes", "line of the last cache", 4096)
-    l3_ways: int = number(16, "", "ways of the last cache", 1, 1 << 16)
-    l3_shared_by: int = number(1, "threads", "that share a last cache", 1, 1 << 16)
-    l3_rate: int = number(96_000, "MB/s", "one core reads from the last cache", 1)
-    l3_rate_all: int = number(96_000, "MB/s", "all cores read from last caches", 1)
-    memory_rate: int = number(20_000, "MB/s", "one core reads from memory", 1)
-    burst: int = power(128, "bytes", "of a row of memory read before the next row's", 1 << 16)
-    memory_rate_all: int = number(20_000, "MB/s", "all cores read from memory", 1)
-    memory_write: int = number(15_000, "MB/s", "one core writes past the caches", 1)
-    memory_write_all: int = number(15_000, "MB/s", "all cores write past the caches", 1)
-    cores: int = number(1, "", "cores that programs may run on", 1, 1 << 16)
-    threads_per_core: int = number(1, "", "threads of the hardware that share a core", 1, 64)
-    sockets: int = number(1, "", "chips with memory of their own", 1, 1024)
-    launch: int = number(
-        1000, "ns", "to share a loop among threads that wait for one, or a device", 1
+    name: str = word(
+        "", "this processor, or the record that supplies properties that cannot be read"
     )
-    wake: int = number(20_000, "ns", "the same where the threads sleep", 1)
-    compute_units: int = number(0, "", "of a device: parts that run work-groups")
-    lanes: int = number(0, "", "of a device: work-items that go in step")
-    local_memory: int = number(0, "bytes", "of a device: memory of a work-group")
-    transfer: int = number(0, "MB/s", "of a device: between its memory and the host's")
-    features: str = word("", "what the C compiler's -march=native depends on; part of every key")
+    kind: str = word("cpu", "a processor or a device", KINDS)
+    instructions: str = word("", "instruction sets", INSTRUCTIONS, True)
+    vector_bits: int = width(128, "width of a vector register")
+    vector_lanes: int = power(64, "", "maximum number of elements of a vector")
+    vector_registers: int = number(16, "", "architectural vector registers", 1)
+    vector_unit: int = width(0, "width of the execution units, if narrower than a register", True)
+    fma: bool = flag(False, "whether there are fused multiply-adds")
+    signed_dots: bool = flag(False, "whether there are dot products of signed by signed bytes")
+    threads: int = number(1, "", "threads that programs use", 1, 256)
+    l1: int = number(32 << 10, "bytes", "first-level data cache")
+    l2: int = number(1 << 20, "bytes", "second-level cache; 0 forbids scratch buffers")
+    l3: int = number(8 << 20, "bytes", "last-level cache")
+    hoist_constants: int = flag(
+        1, "whether values that depend only on weights are computed at load"
+    )
+    versions: int = flag(1, "whether a launch may choose among versions of a kernel by its sizes")
+    clock: int = number(3000, "MHz", "frequency of a core under vector load", 1, 100_000)
+    issue: int = number(4, "a cycle", "instructions issued", 1, 64)
+    fma_ports: int = number(2, "a cycle", "full-width multiply-adds started", 1, 64)
+    fma_latency: int = number(4, "cycles", "latency of a multiply-add", 1, 64)
+    load_ports: int = number(2, "a cycle", "full-width loads", 1, 64)
+    store_ports: int = number(1, "a cycle", "full-width stores", 1, 64)
+    vector_ports: int = number(3, "a cycle", "full-width vector instructions", 1, 64)
+    shuffle_ports: int = number(1, "a cycle", "full-width shuffles", 1, 64)
+    divide: int = number(5, "cycles", "throughput of a full-width f32 division", 1, 1024)
+    gather: int = number(3, "cycles", "cost of gathering one element into a vector", 1, 1024)
+    broadcast: int = number(
+        175, "%", "cost of a broadcasting load, relative to a vector load", 1, 1000
+    )
+    window: int = number(224, "", "reorder buffer: instructions in flight", 1, 1 << 16)
+    mispredict: int = number(15, "cycles", "penalty of a mispredicted branch", 1, 1024)
+    misses: int = number(12, "", "outstanding misses of the first-level cache", 1, 1 << 16)
+    l2_latency: int = number(14, "cycles", "latency of the second-level cache", 1, 1 << 16)
+    l3_latency: int = number(60, "cycles", "latency of the last-level cache", 1, 1 << 16)
+    memory_latency: int = number(300, "cycles", "latency of memory", 1, 1 << 16)
+    l1_line: int = power(64, "bytes", "line size of the first-level cache", 4096)
+    l1_ways: int = number(8, "", "associativity of the first-level cache", 1, 1 << 16)
+    l1_shared_by: int = number(1, "threads", "that share a first-level cache", 1, 1 << 16)
+    l1_rate: int = number(150_000, "MB/s", "read by one core from the first-level cache", 1)
+    l1_rate_all: int = number(150_000, "MB/s", "read by all cores from first-level caches", 1)
+    l2_line: int = power(64, "bytes", "line size of the second-level cache", 4096)
+    l2_ways: int = number(8, "", "associativity of the second-level cache", 1, 1 << 16)
+    l2_shared_by: int = number(1, "threads", "that share a second-level cache", 1, 1 << 16)
+    l2_rate: int = number(100_000, "MB/s", "read by one core from the second-level cache", 1)
+    l2_rate_all: int = number(100_000, "MB/s", "read by all cores from second-level caches", 1)
+    l2_crossing: int = number(83, "%", "of that rate if loads cross line boundaries", 1, 100)
+    l2_write: int = number(0, "MB/s", "written by one core to it; 0: as fast as reads")
+    l3_line: int = power(64, "bytes", "line size of the last-level cache", 4096)
+    l3_ways: int = number(16, "", "associativity of the last-level cache", 1, 1 << 16)
+    l3_shared_by: int = number(1, "threads", "that share a last-level cache", 1, 1 << 16)
+    l3_rate: int = number(96_000, "MB/s", "read by one core from the last-level cache", 1)
+    l3_rate_all: int = number(96_000, "MB/s", "read by all cores from last-level caches", 1)
+    memory_rate: int = number(20_000, "MB/s", "read by one core from memory", 1)
+    burst: int = power(
+        128, "bytes", "contiguous bytes read before the next row, for full memory rate", 1 << 16
+    )
+    memory_rate_all: int = number(20_000, "MB/s", "read by all cores from memory", 1)
+    memory_write: int = number(15_000, "MB/s", "written by one core with non-temporal stores", 1)
+    memory_write_all: int = number(
+        15_000, "MB/s", "written by all cores with non-temporal stores", 1
+    )
+    cores: int = number(1, "", "cores available to programs", 1, 1 << 16)
+    threads_per_core: int = number(1, "", "hardware threads of a core", 1, 64)
+    sockets: int = number(1, "", "sockets, each with its own memory", 1, 1024)
+    launch: int = number(
+        1000, "ns", "starting a parallel loop on waiting threads, or a kernel on a device", 1
+    )
+    wake: int = number(20_000, "ns", "the same on sleeping threads", 1)
+    compute_units: int = number(0, "", "of a device: units that run work-groups")
+    lanes: int = number(0, "", "of a device: work-items in lockstep")
+    local_memory: int = number(0, "bytes", "of a device: local memory of a work-group")
+    transfer: int = number(0, "MB/s", "of a device: copies between its memory and the host's")
+    features: str = word("", "CPU features that -march=native depends on; part of every cache key")
 
     def override(self, text: str, source: str = "") -> Machine:
         """Return a copy with some properties changed, as in 'vector_bits=256,threads=1'.
@@ -232,8 +242,8 @@ class Machine:
 PROPERTIES: dict[str, Property] = {f.name: property_of(f) for f in fields(Machine)}
 """Every property of a machine by name."""
 QUICK = 2
-"""A last cache up to this multiple of memory's rate for one core hardly differs from memory: Zen
-4's gives 3.6 times, Zen 5's 2.3, that of Sapphire Rapids and its successors 1.9 (measured)."""
+"""Blocking for the last-level cache pays only if it is faster than this multiple of memory's rate
+for one core: Zen 4's is 3.6 times as fast, Zen 5's 2.3, Sapphire Rapids' 1.9 (measured)."""
 GUEST = "hypervisor"
 """The flag of a processor that a virtual machine shows."""
 SHOWN = 60

@@ -75,8 +75,8 @@ def machine_command(options: argparse.Namespace) -> int:
         return 0
     text = options.machine or ""
     if options.measure and (text or _asked()):
-        message = "only the machine that this runs on can be measured"
-        help = f"leave the description away, and {VARIABLE} unset"
+        message = "only this machine can be measured"
+        help = f"omit the description and unset {VARIABLE}"
         raise CompileError(Diagnostic("error", message, help=help))
     found = described(text, options.measure)
     print(_as_json(found) if options.json else "\n".join(_lines(found)))
@@ -100,7 +100,7 @@ def described(text: str, again: bool = False) -> Described:
         sources[each] = f"measured; {sources[each]}: {spelled(each, getattr(machine, each))}"
     sources |= {"threads": "read"} | given
     like = f", like {machine.name}" if machine.name else ""
-    about = f"the processor that this runs on{like}"
+    about = f"this processor{like}"
     return Described(replace(machine, **figures), machine, about, sources)
 
 
@@ -149,7 +149,7 @@ def _lines(found: Described) -> Iterator[str]:
             value = spelled(name, getattr(machine, name))
             about = PROPERTIES[name].about
             yield f"  {name:<18} {value:>14}  {about} ({found.sources[name]})"
-    yield "\nwhat schedules take of it, from what is read and assumed:"
+    yield "\nderived values that schedules use, without measured ones:"
     for name, value, about in derived(found.compiled):
         yield f"  {name:<18} {value:>14}  {about}"
 
@@ -174,11 +174,15 @@ _SIZES = ((20, "MiB"), (10, "KiB"), (0, "bytes"))
 def derived(machine: Machine) -> Iterator[tuple[str, str, str]]:
     """Yield the values that schedules and cost models derive: name, value, meaning."""
     peak = machine.peak(threads=machine.threads) / 1e9
-    yield "peak", f"{peak:,.0f} GFLOP/s", "multiply-adds on f32 of all threads"
-    yield "fma_rate", f"{machine.fma_rate:g} a cycle", "multiply-adds of whole vectors"
-    yield "in_flight", str(machine.in_flight), "independent sums that keep a core's ports busy"
+    yield "peak", f"{peak:,.0f} GFLOP/s", "f32 multiply-adds of all threads"
+    yield "fma_rate", f"{machine.fma_rate:g} a cycle", "multiply-adds of whole vectors started"
+    yield (
+        "in_flight",
+        str(machine.in_flight),
+        "independent sums that saturate the multiply-add ports",
+    )
     last = spelled("l3", machine.last_cache)
-    yield "last_cache", last, "beyond so much, memory or what is no quicker is read"
+    yield "last_cache", last, "largest working set worth blocking for"
     if machine.kind == "cpu":
         yield from import_module("stepwell.transforms.kernels.schedule.on_machines").choices_on(
             machine

@@ -14,22 +14,22 @@ from stepwell.tools.process_exit import leave_quickly
 EPILOG = """\
 examples:
   stepwell run model.mlir --input x.npy            run a module on an array
-  stepwell run model.mlir --random --size 1000     run it on random arrays, `?` being 1000
+  stepwell run model.mlir --random --size 1000     run it on random arrays, with 1000 for `?`
   stepwell run model.mlir --random --repeat 100    and time it
   stepwell compile model.mlir -o build             C source, header, library, description
   stepwell compile model.mlir --stage kernels      print the module as it is after a stage
-  stepwell profile model.mlir --trace t.json       where the time goes, kernel by kernel
-  stepwell explain model.mlir --measure            which schedules were chosen, and why
-  stepwell compile model.mlir --tune -o build      time schedules first, keep them in a lock file
-  stepwell passes canonicalize                     what a pass does
-  stepwell ops nd.softmax                          what an op means
-  stepwell targets                                 what programs are compiled to
-  stepwell machine                                 what is known of this processor, and how
-  stepwell devices                                 what programs of OpenCL can run on
+  stepwell profile model.mlir --trace t.json       show the time of each kernel
+  stepwell explain model.mlir --measure            show the chosen schedules and the reasons
+  stepwell compile model.mlir --tune -o build      tune schedules, keep them in a lock file
+  stepwell passes canonicalize                     describe a pass
+  stepwell ops nd.softmax                          describe an op
+  stepwell targets                                 list the targets
+  stepwell machine                                 show the properties of this processor
+  stepwell devices                                 list the OpenCL devices
 
 environment: STEPWELL_CC (C compiler), STEPWELL_CACHE (cache folder), STEPWELL_THREADS,
-STEPWELL_MACHINE (what to compile for, as --machine says it), STEPWELL_DEVICE (as --device)
-weights lie in model.npz beside model.mlir; stepwell-opt shows and tests single passes
+STEPWELL_MACHINE (as --machine), STEPWELL_DEVICE (as --device)
+weights of model.mlir are in model.npz beside it; stepwell-opt runs and tests single passes
 """
 
 COMMANDS = {
@@ -69,7 +69,7 @@ def arguments() -> argparse.ArgumentParser:
     passes.add_argument("name", nargs="?", help="a pass")
     ops = _command(commands, "ops", "list the ops of the nd dialect, or show one")
     ops.add_argument("name", nargs="?", help="an op")
-    _command(commands, "targets", "list the targets: what programs are compiled to")
+    _command(commands, "targets", "list the targets that programs are compiled for")
     _add_machines(commands)
     return parser
 
@@ -79,9 +79,15 @@ def _add_run(commands: Any) -> None:
     run = _command(commands, "run", "compile a module and run it on arrays")
     _add_module(run, PROGRAM)
     _add_inputs(run)
-    run.add_argument("-o", "--output", metavar="FILE", help="save results in a .npy or .npz file")
     run.add_argument(
-        "--repeat", type=_count, default=0, metavar="N", help="call N times and time it"
+        "-o", "--output", metavar="FILE", help="write the results to a .npy or .npz file"
+    )
+    run.add_argument(
+        "--repeat",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="call it N times and report the time of a call",
     )
 
 
@@ -90,26 +96,28 @@ def _add_compile(commands: Any) -> None:
     build = _command(commands, "compile", "write a program's source, header, library, description")
     _add_module(build)
     build.add_argument("-o", "--output", metavar="DIR", help="the folder to write (default: print)")
-    build.add_argument("--tune", action="store_true", help="search for schedules by timing first")
-    build.add_argument("--budget", type=float, metavar="SECONDS", help="for --tune (default 60)")
     build.add_argument(
-        "--size", type=_several, help="what `?` is while schedules are timed: 8, or 1,8,260"
+        "--tune", action="store_true", help="first search for faster schedules by timing them"
     )
     build.add_argument(
-        "--stage", help="print the module after nd, structured, kernels, buffers or loops instead"
+        "--budget", type=float, metavar="SECONDS", help="time limit of --tune (default 60)"
+    )
+    build.add_argument("--size", type=_several, help="sizes for `?` while tuning: 8, or 1,8,260")
+    build.add_argument(
+        "--stage", help="only print the module after nd, structured, kernels, buffers or loops"
     )
     build.add_argument(
-        "--print-pipeline", action="store_true", help="print every stage's passes instead"
+        "--print-pipeline", action="store_true", help="only print the passes of every stage"
     )
 
 
 def _add_profile(commands: Any) -> None:
     """Add `stepwell profile`."""
-    profile = _command(commands, "profile", "say where the time of a program goes")
+    profile = _command(commands, "profile", "measure the time of each kernel of a program")
     _add_module(profile, PROGRAM)
     _add_inputs(profile)
     profile.add_argument(
-        "--threads", type=_count, default=0, help="how many threads (default: cores)"
+        "--threads", type=_count, default=0, help="number of threads (default: cores)"
     )
     profile.add_argument(
         "--repeat", type=_count, default=0, metavar="N", help="calls (default: 1 s)"
@@ -119,22 +127,28 @@ def _add_profile(commands: Any) -> None:
 
 def _add_explain(commands: Any) -> None:
     """Add `stepwell explain`."""
-    explain = _command(commands, "explain", "say which schedule each kernel has, and why")
+    explain = _command(
+        commands, "explain", "show the schedule of each kernel and the reasons for it"
+    )
     _add_module(explain)
     _add_inputs(explain)
     explain.add_argument("--kernel", default="*", metavar="NAME", help="one kernel, or a pattern")
-    explain.add_argument("--measure", action="store_true", help="run it and say how long it took")
+    explain.add_argument(
+        "--measure", action="store_true", help="also run it and report the time of each kernel"
+    )
 
 
 def _add_machines(commands: Any) -> None:
     """Add the commands about machines and devices."""
-    machine = _command(commands, "machine", "say what is known of a machine, and what follows")
+    machine = _command(
+        commands, "machine", "show the properties of a machine and where they come from"
+    )
     machine.add_argument("machine", nargs="?", help="as for --machine (default: this one)")
-    machine.add_argument("--list", action="store_true", help="list machines that are written down")
-    machine.add_argument("--measure", action="store_true", help="measure again what is measured")
+    machine.add_argument("--list", action="store_true", help="list the predefined machines")
+    machine.add_argument("--measure", action="store_true", help="repeat the measurements")
     machine.add_argument("--json", action="store_true", help="print JSON")
-    devices = _command(commands, "devices", "list the devices that programs can run on")
-    devices.add_argument("--measure", action="store_true", help="measure again what is measured")
+    devices = _command(commands, "devices", "list the devices that can run programs")
+    devices.add_argument("--measure", action="store_true", help="repeat the measurements")
     devices.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -171,31 +185,35 @@ def _command(commands: Any, name: str, about: str) -> argparse.ArgumentParser:
 
 def _add_module(parser: argparse.ArgumentParser, file: str = "a module of textual IR") -> None:
     parser.add_argument("file", help=file)
-    parser.add_argument("--entry", help="the function to call (default main)")
-    parser.add_argument("--weights", metavar="FILE.npz", help="weights, if not FILE's own .npz")
-    parser.add_argument("--target", help="c (the default), opencl, or one of a package")
+    parser.add_argument("--entry", help="the entry function (default main)")
     parser.add_argument(
-        "--device", help="run on it, as in gpu, gpu:1 or a part of its name (target opencl)"
+        "--weights", metavar="FILE.npz", help="file of the weights (default: the .npz beside FILE)"
+    )
+    parser.add_argument("--target", help="c (the default), opencl, or a target of a package")
+    parser.add_argument(
+        "--device", help="device to run on: gpu, gpu:1 or a part of its name (target opencl)"
     )
     parser.add_argument(
-        "--machine", help="compile for another machine, as in zen4,threads=2 or vector_bits=256"
+        "--machine", help="machine to compile for, as in zen4,threads=2 or vector_bits=256"
     )
     parser.add_argument(
-        "--lock", metavar="FILE", help="tuned schedules (default: FILE's own .lock.json, if there)"
+        "--lock",
+        metavar="FILE",
+        help="file of tuned schedules (default: the .lock.json beside FILE, if any)",
     )
     parser.add_argument(
         "--pass",
         action="append",
         metavar="PASS@before:ANCHOR",
-        help="a pass to place in the pipeline; an anchor is a pass, a stage, or stage/pass",
+        help="add a pass to the pipeline; an anchor is a pass, a stage, or stage/pass",
     )
     parser.add_argument(
         "--no-check-bounds",
         action="store_const",
         const=True,
-        help="trust a module of buffers or loops: do not compare what it touches with sizes",
+        help="trust a module of buffers or loops: omit its bounds checks",
     )
-    parser.add_argument("--remarks", action="store_true", help="show what passes decided and why")
+    parser.add_argument("--remarks", action="store_true", help="print the decisions of passes")
 
 
 def _add_inputs(parser: argparse.ArgumentParser) -> None:
@@ -207,9 +225,14 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         help="an argument: a .npy file, in order or by name; a .npz file gives several by name",
     )
     parser.add_argument(
-        "--random", type=int, nargs="?", const=0, metavar="SEED", help="make up what is not given"
+        "--random",
+        type=int,
+        nargs="?",
+        const=0,
+        metavar="SEED",
+        help="use random arrays for missing inputs",
     )
-    parser.add_argument("--size", type=_size, help="what `?` is in made-up arrays (default 8)")
+    parser.add_argument("--size", type=_size, help="size for `?` in random arrays (default 8)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -45,7 +45,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--machine",
         metavar="NAME,...",
-        help="set options of passes that are not written to what they are on a machine: "
+        help="machine that supplies pass options that are not written: "
         "zen4,threads=2 or vector_bits=256",
     )
     parser.add_argument("-t", "--target", help="print the module for a target instead of as IR")
@@ -59,9 +59,9 @@ def arguments() -> argparse.ArgumentParser:
 
 def _add_about(parser: argparse.ArgumentParser) -> None:
     """Add the options that ask about the tool."""
-    about = parser.add_argument_group("what there is")
-    about.add_argument("--list-passes", help="name every pass", **FLAG)
-    about.add_argument("--show-pass", metavar="NAME", help="what a pass does, and its options")
+    about = parser.add_argument_group("information")
+    about.add_argument("--list-passes", help="list every pass", **FLAG)
+    about.add_argument("--show-pass", metavar="NAME", help="describe a pass and its options")
     about.add_argument("--version", help="print the version", **FLAG)
 
 
@@ -82,16 +82,24 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
 
 def _add_seeing(parser: argparse.ArgumentParser) -> None:
     """Add the options that print what passes do."""
-    seeing = parser.add_argument_group("seeing what passes do (on standard error)")
+    seeing = parser.add_argument_group("tracing passes (on standard error)")
     seeing.add_argument("--print-ir-before", metavar="PASS,...", default="")
     seeing.add_argument("--print-ir-after", metavar="PASS,...", default="")
     seeing.add_argument("--print-ir-before-all", **FLAG)
     seeing.add_argument("--print-ir-after-all", **FLAG)
-    seeing.add_argument("--print-ir-after-change", help="only passes that changed it", **FLAG)
-    seeing.add_argument("--print-ir-tree-dir", metavar="DIR", help="one file per print instead")
-    seeing.add_argument("--timing", help="time of parsing, each pass, verifying, printing", **FLAG)
-    seeing.add_argument("--stats", help="ops before and after each pass", **FLAG)
-    seeing.add_argument("--remarks", help="print remarks: what passes decided and why", **FLAG)
+    seeing.add_argument(
+        "--print-ir-after-change", help="only after passes that changed the module", **FLAG
+    )
+    seeing.add_argument(
+        "--print-ir-tree-dir", metavar="DIR", help="write one file per print instead"
+    )
+    seeing.add_argument(
+        "--timing", help="print the time of parsing, each pass, verifying, printing", **FLAG
+    )
+    seeing.add_argument("--stats", help="count ops before and after each pass", **FLAG)
+    seeing.add_argument(
+        "--remarks", help="print remarks: the decisions of passes and their reasons", **FLAG
+    )
 
 
 def _add_checking(parser: argparse.ArgumentParser) -> None:
@@ -103,24 +111,30 @@ def _add_checking(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="verify the module after every pass",
     )
-    checking.add_argument("--verify-diagnostics", help="compare with expected-error etc.", **FLAG)
+    checking.add_argument(
+        "--verify-diagnostics", help="compare diagnostics with expected-error comments", **FLAG
+    )
     checking.add_argument(
         "--check", help="run the module before and after every pass and compare results", **FLAG
     )
     checking.add_argument("--bit-exact", help="refuse passes that may change a result", **FLAG)
     checking.add_argument(
         "--no-check-bounds",
-        help="print a module of buffers or loops (-t) without comparing what it touches with sizes",
+        help="print a module of buffers or loops (-t) without bounds checks",
         **FLAG,
     )
 
 
 def _add_failing(parser: argparse.ArgumentParser) -> None:
     """Add the options for failures."""
-    failing = parser.add_argument_group("when it fails")
+    failing = parser.add_argument_group("failures and plug-ins")
     failing.add_argument("--debug", help="show Python's traceback", **FLAG)
-    failing.add_argument("--reproducer", metavar="FILE", help="where a crash leaves its module")
-    failing.add_argument("--run-reproducer", help="run the pipeline named in the file", **FLAG)
+    failing.add_argument(
+        "--reproducer", metavar="FILE", help="file to which a crash writes the module"
+    )
+    failing.add_argument(
+        "--run-reproducer", help="run the pipeline named in the input file", **FLAG
+    )
     failing.add_argument(
         "--plugin",
         action="append",

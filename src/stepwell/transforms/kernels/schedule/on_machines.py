@@ -33,9 +33,11 @@ def choices_on(machine: Machine) -> Iterator[Choice]:
         return
     tile = next(iter(TILES if machine.vector_registers >= 32 else NARROW_TILES))
     lanes = min(machine.vector_bits // 32, machine.vector_lanes)
-    yield "tile", f"{tile[0]} x {tile[1]} x {lanes}", "rows by vectors by lanes that are fastest"
-    yield "depth", str(depth_of(machine)), "of a block that packs an operand, at most"
-    yield "in place", spell_bytes(reads_in_place(machine)), "of an operand are read where they lie"
+    size = f"{tile[0]} x {tile[1]} x {lanes}"
+    yield "tile", size, "fastest register tile: rows x vectors x lanes"
+    yield "depth", str(depth_of(machine)), "maximum depth of a block that packs an operand"
+    in_place = spell_bytes(reads_in_place(machine))
+    yield "in place", in_place, "largest operand that is read without packing"
     step = tile[0] * tile[1] / machine.fma_rate
     held = machine.l3_latency / machine.misses
     near = "yes" if held <= step else "no"
@@ -43,5 +45,5 @@ def choices_on(machine: Machine) -> Iterator[Choice]:
     yield "prefetches", near, f"and packs in the first tile: {why}"
     for rows in (MEMORY_BOUND_ROWS, MAX_SKINNY_ROWS):
         least = spell_bytes(strips_from(rows, False, machine))
-        yield f"streams {rows} rows", least, "or more of the other operand, in strips"
-    yield "stays", spell_bytes(stays(machine)), "of an operand from call to call"
+        yield f"streams {rows} rows", least, "or more of the other operand are read in strips"
+    yield "stays", spell_bytes(stays(machine)), "of an operand stay in the caches between calls"
