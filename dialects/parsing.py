@@ -103,7 +103,7 @@ class LocatedParser(AttributeParser):
         first, last = match.span(1) if match else (start, start + 1)
         name = match[1] if match else "op"
         if (named := _UNEXPECTED.fullmatch(said)) is not None:
-            said = f"{named[1]} is not what may stand here"
+            said = f"{named[1]} is not allowed here"
             found = self.source.text.rfind(named[1], last, end)
             if found >= 0:
                 first, last = found, found + len(named[1])

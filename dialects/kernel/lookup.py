@@ -50,6 +50,6 @@ class LookupOp(IRDLOperation):
             integer = indices.element_type
             wanted = VectorType(table.element_type, indices.get_shape())
         if not isinstance(integer, IntegerType):
-            raise VerifyException(f"what is looked up is integers, not {indices}")
+            raise VerifyException(f"indices must be integers, not {indices}")
         if result != wanted:  # kernel_lookup_c2
             raise VerifyException(f"looking {indices} up in {table} gives {wanted}, not {result}")

@@ -53,8 +53,8 @@ class CallbackOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Check C1."""
-        if any(DYNAMIC in shape_of(v) for v in (*self.values, *self.outputs)):
-            raise VerifyException("what a function takes and gives has known sizes")  # callback_c1
+        if any(DYNAMIC in shape_of(v) for v in (*self.values, *self.outputs)):  # callback_c1
+            raise VerifyException("arguments and results of a callback must have known sizes")
 
 
 @evaluate(CallbackOp)

@@ -349,7 +349,7 @@ class ScanOp(RegionOp):
         unknown = sum(shape_of(y)[1:].count(DYNAMIC) for y in self.stacked)
         if len(self.sizes) != unknown:  # scan_c4
             raise VerifyException(
-                f"expected {unknown} sizes, one for each ? beyond axis 0 of what is stacked, "
+                f"expected {unknown} sizes, one for each ? beyond axis 0 of the stacked results, "
                 f"got {len(self.sizes)}"
             )
 

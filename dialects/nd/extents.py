@@ -324,9 +324,7 @@ def _if(op: IfOp, s: Sizing) -> Sequence[Shape]:
     ]
     for number, (a, b) in enumerate(zip(*branches, strict=True)):
         for axis, (n, m) in enumerate(zip(a, b, strict=True)):
-            what = (
-                f"axis {axis} of what the branches yield as {named(op.outputs[number])} has size "
-            )
+            what = f"axis {axis} of the branches' value for {named(op.outputs[number])} has size "
             s.equal(n, m, (what, n, " in the first, ", m, " in the second"))
         s.pin(op.otherwise.block.last_op, number, a, b)
     return branches[0]
@@ -339,7 +337,7 @@ def _require_same_sizes(
     for number, (was, value, shape) in enumerate(zip(op.carried, after, before, strict=True)):
         s.pin(op.body.block.last_op, number, shape, s.shape(value))
         for axis, (n, m) in enumerate(zip(shape, s.shape(value), strict=True)):
-            what = f"axis {axis} of what is carried, first {named(was)}, has size "
+            what = f"axis {axis} of the carried value that begins as {named(was)}, has size "
             s.equal(n, m, (what, n, " before the first step, ", m, " after it"))
 
 
@@ -374,7 +372,7 @@ def _scan(op: ScanOp, s: Sizing) -> Sequence[Shape]:
         for axis, n in enumerate(shape_of(y)[1:]):
             if n == DYNAMIC:
                 size = s.number(next(rest))
-                what = f"axis {axis} of what is stacked as {named(y)} has size "
+                what = f"axis {axis} of the stacked value for {named(y)} has size "
                 s.equal(size, shape[axis], (what, shape[axis], ", but it is given ", size))
         stacked.append((count, *shape))
     return [*carried, *stacked]

@@ -356,7 +356,7 @@ def _check_unwritten(entry: Entry, function: Any) -> None:
         given = next((a for a in entry.of_role("input", "constant") if a.number == p.operand), None)
         if given and p.part == "pointer" and not p.type.startswith("const "):
             message = f"%{given.name} is an {given.role} of @{entry.name}, but may be written"
-            help = 'what is written is a result: {kernel.role = "output"}'
+            help = 'mark a written argument as a result: {kernel.role = "output"}'
             fail(entry.op, message.replace("an constant", "a constant"), help)
 
 

@@ -182,7 +182,7 @@ def refusal(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> str:
     if len(a.members) + len(b.members) > MEMBERS:
         return "the kernel is long enough"
     if _updates_value_with_readers(a, b):
-        return "it goes on with what is read besides, of a size that only the run knows"
+        return "it updates a value of unknown size that others read"
     work = _work(a) + _work(b)
     tiny = work <= SERIAL
     if not pairs and all(_splits(op) for op in (*a.members, *b.members)):
@@ -224,7 +224,7 @@ def _order(a: Cluster, b: Cluster, pairs: list[tuple[int, int]], tiny: bool) -> 
     if not tiny and any(
         _gathers_across(op, c, k) for c, k in _shared_loops(a, b, pairs) for op in c.loops
     ):
-        return "what is gathered would be written across rows"
+        return "gathered elements would be written across rows"
     return ""
 
 

@@ -155,7 +155,7 @@ def test_wrong_results(function: Any, wanted: Any, said: str) -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(sw.TraceError, match="has a shape and a dtype, not 'text'"):
+    with pytest.raises(sw.TraceError, match="must have a shape and a dtype, not 'text'"):
         sw.jit(lambda x: sw.callback(ordered, "text", x))(X)
 
 

@@ -172,7 +172,7 @@ def test_in_functions_of_lax_and_batches() -> None:
     np.testing.assert_array_equal(sw.vmap(lambda row: row @ v)(x), [3, 3, 3, 3])
     with pytest.raises(TraceError, match="the variable 'count', which vmap does not allow: return"):
         sw.vmap(lambda row: counted(row, row))(x)
-    with pytest.raises(AttributeError, match="a part of a batch here: return what it becomes"):
+    with pytest.raises(AttributeError, match="a part of a batch here: return its new value"):
         sw.vmap(changed)(sw.Variable(x))
     assert count == 0 and v[0] == 1
 

@@ -1,8 +1,8 @@
 // RUN: %stepwell-opt %s -p split-derivatives | filecheck %s
 // RUN: %stepwell-opt %s -p split-derivatives --remarks 2>&1 | filecheck %s --check-prefix TOLD
 
-// TOLD: remark: what is computed later is handed 1 value, 16 bytes: %y tensor<4xf32>
-// TOLD: remark: what is computed later is handed nothing
+// TOLD: remark: the second program is passed 1 value, 16 bytes: %y tensor<4xf32>
+// TOLD: remark: the second program is passed nothing
 
 // The derivative is made of the result, not of the argument.
 // CHECK: func.func @before(%x: tensor<4xf32>) -> (tensor<4xf32> {nd.name = "y"}, tensor<4xf32>) {

@@ -204,7 +204,7 @@ def _transposed(
             op,
             f"the rule given to sw.{op.name[3:]} is not linear in its "
             f"{'tangents' if isinstance(op, CustomJvpOp) else 'cotangents'}",
-            help="what it returns for them must be a sum of products with them",
+            help="its result must be linear in them: a sum of products with them",
         )
     return yielded[:count], found
 

@@ -59,7 +59,7 @@ def _for(op: scf.ForOp) -> None:
     if tuple(op.result_types) != tuple(kinds):
         refuse(f"it carries {_listed(kinds)} and gives {_listed(op.result_types)}")
     if tuple(a.type for a in op.body.block.args[1:]) != tuple(kinds):
-        refuse(f"its body takes what it carries, {_listed(kinds)}")
+        refuse(f"its body must take the carried types, {_listed(kinds)}")
     _check_yield(op.body, kinds, "the body")
 
 
@@ -88,7 +88,10 @@ def _execute_region(op: scf.ExecuteRegionOp) -> None:
     for block in op.region.blocks:
         if isinstance(block.last_op, scf.YieldOp):
             given = tuple(block.last_op.operand_types)
-            require(given == tuple(op.result_types), "it gives what its blocks yield")
+            require(
+                given == tuple(op.result_types),
+                "its results must have the types that its blocks yield",
+            )
 
 
 @checks(scf.IndexSwitchOp)

@@ -100,7 +100,7 @@ def _select(op: arith.SelectOp) -> None:
     if element(condition) != i1 or isinstance(condition, MemRefType):
         refuse(f"a choice is made by i1, not by {condition}")
     if form(condition) != form(kind):
-        refuse(f"a choice for each element has the shape of what is chosen, {kind}")
+        refuse(f"an elementwise condition must have the shape of the chosen values, {kind}")
 
 
 def _predicate(op: Any, most: int) -> None:

@@ -136,4 +136,4 @@ def _transfer_write(op: vector.TransferWriteOp) -> None:
     target = op.source.type
     wanted = [target] if isinstance(target, TensorType) else []
     if [value.type for value in op.results] != wanted:
-        refuse("it gives a tensor of the type of what it writes, where that is a tensor")
+        refuse("its result must have the type of the tensor that it writes")

@@ -73,7 +73,7 @@ def parse_placement(text: str, owner: str = "") -> Placement:
     if sides[0].optional:
         raise _error(
             f"'{text}': the first anchor is where the pass stands and cannot be optional",
-            "name a pass of the pipeline first, then what may be absent",
+            "name a pass of the pipeline first, then the optional anchor",
         )
     return Placement(found["name"], found["options"] or "", tuple(sides), owner)
 

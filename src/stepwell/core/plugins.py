@@ -125,7 +125,7 @@ def _help(plugin: Plugin, error: Exception) -> str:
     if plugin.installed:
         return f"mend or uninstall the package that has {plugin.place}"
     if isinstance(error, ModuleNotFoundError) and error.name == plugin.package:
-        return "a module is looked for in the current folder and among what is installed"
+        return "modules are searched for in the current folder and among installed packages"
     if ":" not in plugin.place:
         return "write MODULE:NAME, as in acme.universe:ACME_UNIVERSE"
     return ""
@@ -167,7 +167,9 @@ def broken() -> list[Diagnostic]:
 def with_broken(diagnostic: Diagnostic) -> Diagnostic:
     """Return a diagnostic about an unknown name, with a note on each broken plug-in."""
     for warning in broken():
-        diagnostic = diagnostic.with_note(f"{warning.message}: what it has is missing")
+        diagnostic = diagnostic.with_note(
+            f"{warning.message}: its dialects, passes and targets are missing"
+        )
     return diagnostic
 
 

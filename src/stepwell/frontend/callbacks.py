@@ -78,7 +78,7 @@ def _type(wanted: Any) -> tuple[DType, Shape]:
     if isinstance(wanted, Tensor):
         return wanted.kind, wanted.shape
     if not hasattr(wanted, "shape") or not hasattr(wanted, "dtype"):
-        raise TraceError(f"what a callback returns has a shape and a dtype, not {wanted!r}")
+        raise TraceError(f"the result of a callback must have a shape and a dtype, not {wanted!r}")
     return as_dtype(wanted.dtype), tuple(int(n) for n in wanted.shape)
 
 

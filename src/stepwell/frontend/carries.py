@@ -112,7 +112,7 @@ def _loop(
                 break
             trace.back(mark)
         else:
-            raise TraceError("the types of what a loop carries change in each iteration")
+            raise TraceError("the types of the carried values change in each iteration")
         results = carries.emit(way, test)
     finally:
         variables.put(before)

@@ -366,7 +366,7 @@ def rebinding(name: str, inside: bool) -> None:
         return
     if not inside:
         raise TraceError(
-            f"'{name}' belongs to what is outside of the traced function, and is assigned to: that "
+            f"'{name}' is defined outside of the traced function and assigned in it: that "
             "would happen once, while the function is traced; return its new value instead"
         )
     if any(name not in region.names for region in trace.branches):
@@ -431,7 +431,9 @@ def raising(make: Callable[[], Any] | None = None) -> None:
     if not in_branch():
         return
     if make is None:
-        raise TraceError("what was caught is raised in a branch that only the run decides")
+        raise TraceError(
+            "a caught exception is raised again in a branch that depends on traced values"
+        )
     raise_in_branch(make)
 
 

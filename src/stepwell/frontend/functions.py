@@ -318,7 +318,7 @@ class Function:
         except RecursionError:
             raise TraceError(
                 f"'{self.__name__}' calls itself, and nothing known while tracing ends that; "
-                "name what does in static_argnames"
+                "name the argument that ends it in static_argnames"
             ) from None
         if any(value.stamp for value in plain):
             raise TraceError(

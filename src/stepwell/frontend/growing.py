@@ -74,7 +74,7 @@ def write(grown: Grown, slots: Sequence[_Slot], at: Any) -> None:
         leaves, tree = flatten(value)
         same = to is slot.to and tree == slot.tree and all(map(is_data, leaves))
         if not same or tuple(map(spec_of, leaves)) != slot.specs:
-            raise TraceError("what is appended to a list is of another type in each iteration")
+            raise TraceError("the type of the values appended to a list changes in each iteration")
         for row, leaf in zip(slot.rows, leaves, strict=True):
             row[at] = leaf
 

@@ -20,7 +20,7 @@ _COMPLEX = {
 
 
 _MEMORY = "an array has no memory while it is traced"
-_NO_VARIABLE = "it stands for an array or a part of a batch here: return what it becomes"
+_NO_VARIABLE = "it stands for an array or a part of a batch here: return its new value"
 _ATTRIBUTES = {
     **dict.fromkeys(("assign", "assign_add", "assign_sub"), _NO_VARIABLE),
     "base": _MEMORY,
@@ -28,8 +28,8 @@ _ATTRIBUTES = {
     "ctypes": _MEMORY,
     "data": _MEMORY,
     "device": "arrays of a trace are on no device yet",
-    "dump": "return the array, and write what the caller gets",
-    "dumps": "return the array, and write what the caller gets",
+    "dump": "return the array, and write it in the caller",
+    "dumps": "return the array, and write it in the caller",
     "flags": _MEMORY,
     "getfield": _MEMORY,
     "imag": _LATER["complex"],
@@ -39,8 +39,8 @@ _ATTRIBUTES = {
     "strides": _MEMORY,
     **METHODS,
     "to_device": "arrays of a trace are on no device yet",
-    "tobytes": "return the array, and write what the caller gets",
-    "tofile": "return the array, and write what the caller gets",
+    "tobytes": "return the array, and write it in the caller",
+    "tofile": "return the array, and write it in the caller",
 }
 
 

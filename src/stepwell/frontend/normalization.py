@@ -291,7 +291,7 @@ def _check_parameters(axis: str, size: Shape, parameters: Sequence[Tensor]) -> N
     axis : its name        size : its size, () if ``x`` has no such axis
     """
     if not size:
-        raise ShapeError("what is normalized must have an axis, got a value without")
+        raise ShapeError("the normalized value must have an axis, got a scalar")
     for each in parameters:
         if each.shape != size:
             raise ShapeError(

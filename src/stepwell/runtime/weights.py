@@ -215,7 +215,7 @@ class Weights:
                         "error",
                         f"the array of '{name}' was changed while a function that uses it was "
                         "traced",
-                        help="give the function a copy of what it changes",
+                        help="pass the function a copy of the array that it changes",
                     )
                 )
         return make()

@@ -133,7 +133,7 @@ def state(table: RuleTable[Any], op: type[Operation]) -> str:
 def _derivative(op: type[Operation]) -> str:
     """Return the kind of rule by which an op is differentiated, "" if there is none."""
     if op is SelectOp:
-        return "by masks of what was not chosen"
+        return "by masking the operand that was not chosen"
     for table, kind in (
         (readings.partials, "by partial derivatives, in both modes"),
         (readings.moves, "by moving cotangents back"),

@@ -38,7 +38,7 @@ UNCOUNTED = Cost(None, None, 32)
 """The cost of a kernel that is written as loops: its operations are not counted."""
 SHOWN = 0.01
 """The fraction of a prediction below which a term is not printed."""
-UNSAID = "it is what it is wherever it is needed: no choice was made"
+UNSAID = "fixed: this kernel left no choice"
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,7 @@ func.func @main(%t: vector<12xf32>, %i: i32) {
 // -----
 
 func.func @main(%t: vector<16xf32>, %i: f32) {
-  // expected-error@+1 {{what is looked up is integers, not f32}}
+  // expected-error@+1 {{indices must be integers, not f32}}
   %y = kernel.lookup %t[%i] : vector<16xf32>, f32 -> f32
   func.return
 }

@@ -2,7 +2,7 @@
 
 // callback_c1
 func.func @sizes(%x: tensor<?xf64>) {
-  // expected-error@+1 {{what a function takes and gives has known sizes}}
+  // expected-error@+1 {{arguments and results of a callback must have known sizes}}
   nd.callback(%x) {name = "f#0"} : (tensor<?xf64>) -> ()
   func.return
 }

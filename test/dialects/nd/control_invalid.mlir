@@ -165,7 +165,7 @@ func.func @scan_yields(%a: tensor<4xf32>, %c: tensor<f32>) {
 
 // scan_c4
 func.func @sizes(%a: tensor<4x?xf32>) {
-  // expected-error@+1 {{expected 1 sizes, one for each ? beyond axis 0 of what is stacked, got 0}}
+  // expected-error@+1 {{expected 1 sizes, one for each ? beyond axis 0 of the stacked results, got 0}}
   %y = nd.scan () over (%x = %a) : (tensor<4x?xf32>) -> tensor<4x?xf32> {
     nd.yield %x : tensor<?xf32>
   }

@@ -387,7 +387,7 @@ def attribute_by_value(w: Any) -> Any:
     return s.mean
 
 
-@refused("'COUNT' belongs to what is outside of the traced function, and is assigned to", (V,))
+@refused("'COUNT' is defined outside of the traced function and assigned in it", (V,))
 def changes_a_global(v: Any) -> Any:
     global COUNT
     COUNT += 1  # pyright: ignore[reportConstantRedefinition]

@@ -89,7 +89,7 @@ REFUSED = {
     "type that does not fit": Refused(
         body("%v = arith.addf %b, %b : i32", arguments="%b: i32"),
         "2:26",
-        "'arith.addf': i32 is not what may stand here",
+        "'arith.addf': i32 is not allowed here",
     ),
     "op without custom format": Refused(
         body("%v = foo.bar %b : f32", arguments="%b: f32"),

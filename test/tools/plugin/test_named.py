@@ -86,7 +86,7 @@ def test_a_changed_module_of_the_current_folder_compiles_anew(folder: Path) -> N
     [
         (
             "no_such:X",
-            "ModuleNotFoundError: No module named 'no_such'\n   help: a module is looked",
+            "ModuleNotFoundError: No module named 'no_such'\n   help: modules are searched",
         ),
         ("acme.universe", "help: write MODULE:NAME"),
         ("acme.universe:OURS", "AttributeError: module 'acme.universe' has no attribute 'OURS'"),
@@ -150,7 +150,7 @@ def test_who_misses_something_of_a_broken_package_is_told(folder: Path, broken: 
     for command in asked:
         done = run(folder, *command, path=broken)
         assert done.returncode == 1
-        assert f"note: {WHY}: what it has is missing" in done.stderr, command
+        assert f"note: {WHY}: its dialects, passes and targets are missing" in done.stderr, command
 
 
 def test_lists_tell_of_a_broken_package(folder: Path, broken: Path) -> None:

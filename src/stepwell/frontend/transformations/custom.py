@@ -205,7 +205,7 @@ class _Call:
             nonlocal kept
             what = f"the rule '{name_of(fwd)}' of '{self.name}'"
             if not isinstance(returned, tuple) or len(returned) != 2:  # pyright: ignore
-                raise TypeError(f"{what} must return a pair: the result, and what is kept")
+                raise TypeError(f"{what} must return a pair: the result and the residuals")
             out = values_of(self.what, name_of(fwd), returned[0])  # pyright: ignore
             self._check_same(what, taken_apart(out), results)
             kept = returned[1]  # pyright: ignore

@@ -159,7 +159,7 @@ def _residuals(
         if kept is not None:
             created = [*block.args, *(r for op in block.ops for r in op.results)]
             return [v for v in created if v in kept]
-    fail(function, "what is computed later needs a size that no array tells")
+    fail(function, "the second program needs a size that no array has")
 
 
 def _is_late(op: Operation, late: set[SSAValue]) -> bool:
@@ -167,7 +167,7 @@ def _is_late(op: Operation, late: set[SSAValue]) -> bool:
 
 
 def _remark_kept(function: func.FuncOp, kept: Sequence[SSAValue]) -> None:
-    said = f"what is computed later is handed {listed(kept)}"
+    said = f"the second program is passed {listed(kept)}"
     report(Diagnostic("remark", said, place_of(function)))
 
 

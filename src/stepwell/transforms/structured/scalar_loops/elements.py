@@ -191,7 +191,7 @@ def _generic(t: Translation, op: linalg.GenericOp) -> None:
             t.bind(result, value)
         return
     if cost(op.body.block) >= EXPENSIVE and prod(extents(op)) > _FEW:
-        refuse(op, "kernels have vectors of what this op computes")
+        refuse(op, "kernels compute this op with vectors")
     if not all(is_parallel(op)):
         _reduction(t, op)
         return
@@ -216,7 +216,7 @@ def _computed_once(t: Translation, op: Operation, element: Element) -> Element:
     def checked(at: Sequence[SSAValue]) -> SSAValue:
         used = {t.code.bounds.sum_of(i)[0] for i in at}
         if t.depth > depth or not used.issuperset(t.nests.indices[outer:]):
-            refuse(op, "what a loop reads would be computed again in each iteration")
+            refuse(op, "values that the loop reads would be computed again in each iteration")
         return element(at)
 
     return checked

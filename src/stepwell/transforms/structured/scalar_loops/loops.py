@@ -188,7 +188,7 @@ def _terminate(
         if not isinstance(value.type, TensorType):
             continue
         if arrays.of.get(value) != arrays.of.get(argument) or arrays.is_stale(value):
-            refuse(op, "a loop exchanges arrays, or hands on what one was before")
+            refuse(op, "a loop exchanges arrays, or passes on an earlier version of one")
     returned = {arrays.of[v] for v in ends if v in arrays.of}
     if arrays.changed_since(before) - returned:
         refuse(op, "a loop changes an array that it does not hand on")

@@ -141,7 +141,7 @@ class Nests:
                 array = each.now
             far = self._distance(each, at)
             if far is None:
-                refuse(op, "an array is written from what may have been overwritten")
+                refuse(op, "an array is computed from elements that may have been overwritten")
             each.apart &= far == 0
             return array
         newest = arrays.newest[number]

@@ -283,7 +283,7 @@ class Translation:
                     pass
             if is_within(value, self.root):
                 assert isinstance(made_by, Operation)
-                refuse(made_by, "the size of what is never made is not known")
+                refuse(made_by, "the size of a value that is never stored is unknown")
         source, arrays = self.value(value), self.code.arrays
         if source in arrays.of:
             source = arrays.newest[arrays.of[source]]
