@@ -1,8 +1,9 @@
 """A kernel that copies an operand into panels, which contractions then read sequentially.
 
 It is one copy whose destination is indexed by ``column floordiv width`` and, last, ``column mod
-width``; a fill before it sets the padding beyond the last column. Each panel is written by one
-parallel iteration, as `packing` writes one within a block.
+width``; a fill before it sets the padding beyond the last column. Its loops end with those of the
+sum, and each panel is written by one parallel iteration, as `packing` writes one within a block; or
+they end with the columns, and each iteration of the loop before copies one row into all panels.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from xdsl.ir import Block, SSAValue
 
 from stepwell.analysis.structured import in_panels
+from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.packing import Packing
 from stepwell.lowering.linalg_to_loops.plan import Plan
@@ -48,7 +50,7 @@ def write_panels(frame: Frame) -> None:
     assert found is not None
     _, columns = found
     _check(frame.plan, copy, column, columns)
-    packing = _Copying(frame, copy, column, columns)
+    packing = (_CopyingRows if _in_rows(copy, column) else _Copying)(frame, copy, column, columns)
     blocks = [columns if k == column else 1 for k in range(column + 1)]
 
     def walk(opened: Opened, at: list[Index]) -> None:
@@ -69,9 +71,13 @@ class _Copying(Packing):
     """Packs into panels that outlive the kernel."""
 
     def __init__(self, frame: Frame, op: Structured, column: int, columns: int) -> None:
-        super().__init__(frame, op, 0, column, range(column + 1, len(op.reductions)), columns)
+        super().__init__(frame, op, 0, column, self._sums(op, column), columns)
         self.target = op.outputs[0]
         self.scratch = self.target.buffer
+
+    def _sums(self, op: Structured, column: int) -> range:
+        """Return the loops of the rows of a panel."""
+        return range(column + 1, len(op.reductions))
 
     def _run(self) -> None:
         """Return None: the kernel's own loops describe runs."""
@@ -87,14 +93,40 @@ class _Copying(Packing):
         writer.store(value, self.scratch, [*indices, column])
 
 
+class _CopyingRows(_Copying):
+    """Copies rows of the operand, each into all panels: the loop before the columns counts them."""
+
+    def __init__(self, frame: Frame, op: Structured, column: int, columns: int) -> None:
+        super().__init__(frame, op, column, columns)
+        extent, lanes = frame.ends[column].number, lanes_at(self.source, column, self.width)
+        if extent is None or extent < self.width or lanes not in (self.width, 1):
+            fail(op.op, "rows are packed into panels only if their columns fill vectors")
+
+    def _sums(self, op: Structured, column: int) -> range:
+        return range(column - 1, column)
+
+    def copy(self, at: list[Index]) -> None:
+        """Copy the part of a row that is in one panel: ``at`` ends with the row and the column."""
+        *batch, row, column = at
+        self.begin(batch, column, row, Index.of(1))
+        self.copy_row(Index())
+
+    def place(
+        self, batch: Sequence[Index], column: Index, outer: Sequence[Index], k: Index
+    ) -> tuple[Index | None, ...]:
+        """Return the indices of all loops at an element of the operand."""
+        return (*batch, k, column)
+
+
+def _in_rows(copy: Structured, column: int) -> bool:
+    """Whether the loops end with the columns."""
+    return column == len(copy.reductions) - 1
+
+
 def _check(plan: Plan, copy: Structured, column: int, columns: int) -> None:
-    shared = plan.levels.shared
-    if column != shared - 1 or len(copy.reductions) <= shared or any(copy.reductions):
-        fail(
-            copy.op,
-            "packing into panels needs parallel loops, the last shared one that of the panels "
-            "and one more at least",
-        )
+    if column != plan.levels.shared - 1 or len(copy.reductions) < 2 or any(copy.reductions):
+        said = "needs two parallel loops at least, the last shared one that of the panels"
+        fail(copy.op, f"packing into panels {said}")
     if len(copy.inputs) != 1 or columns % copy.width or not _only_casts(copy.body):
         fail(copy.op, "packing into panels needs one operand, copied in whole vectors")
 

@@ -6,12 +6,13 @@
 #nk = affine_map<(d0, d1, d2) -> (d1, d2)>
 #mn = affine_map<(d0, d1, d2) -> (d0, d1)>
 
-// One packing kernel serves both weights of this layout; what lies beyond the last column is zero.
+// One packing kernel serves both weights of this layout, row by row; what lies beyond the last column
+// is zero.
 // CHECK-LABEL: kernel.func @main_pack(
 // CHECK-SAME:    %w: tensor<5x11xf32>, %packed: tensor<2x5x8xf32>
-// CHECK-SAME:  #kernel.schedule<[for d0 by 4, for d1, vector d0 by 4]>
+// CHECK-SAME:  #kernel.schedule<[for d0, for d1 by 8, unroll d1 by 4, vector d1 by 4]>
 // CHECK:         linalg.fill
-// CHECK:         indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> ((d0 floordiv 8), d1, (d0 mod 8))>]
+// CHECK:         indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> ((d1 floordiv 8), d0, (d1 mod 8))>]
 
 // An argument is not packed: its launch runs the kernel as it was.
 // CHECK:       kernel.func @matmul(%x: tensor<3x5xf32>, %w: tensor<5x11xf32>

@@ -170,3 +170,18 @@ kernel.func @k(%c: f32, %x: memref<256x16xf32>, %w: memref<16x256xf32>, %y: memr
   }
   kernel.return
 }
+
+// -----
+
+#rows = affine_map<(d0, d1) -> (d0, d1)>
+#panels = affine_map<(d0, d1) -> (d1 floordiv 8, d0, d1 mod 8)>
+
+// Rows are packed in vectors, the last of which ends with the row.
+kernel.func @narrow(%w: memref<5x3xf32>, %p: memref<1x5x8xf32>) attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0, for d1 by 8, unroll d1 by 4, vector d1 by 4]>} {
+  // expected-error@+1 {{rows are packed into panels only if their columns fill vectors}}
+  linalg.generic {indexing_maps = [#rows, #panels], iterator_types = ["parallel", "parallel"]} ins(%w : memref<5x3xf32>) outs(%p : memref<1x5x8xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  }
+  kernel.return
+}

@@ -44,7 +44,7 @@ from stepwell.analysis.structured import (
 )
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
-from stepwell.dialects.kernel.levels import Level, Schedule
+from stepwell.dialects.kernel.levels import Level, Levels, Schedule
 from stepwell.dialects.types import dtype, locate
 from stepwell.transforms.kernels.versions import keep_packed_versions
 
@@ -82,6 +82,15 @@ class Operand:
     def convolves(self) -> bool:
         """Whether the sum is over a window, even of size one: columns are not contiguous."""
         return len(self.sums) > 1 or len(self.index) > len(self.loops)
+
+    @property
+    def in_rows(self) -> bool:
+        """Whether columns are contiguous and fill vectors: whole rows are then read at a time.
+
+        A panel is narrow: its rows alone would be short runs, which hardware does not prefetch.
+        """
+        beside = self.index[-1] == AffineDimExpr(self.loops[self.column])
+        return beside and not self.convolves and self.extents[self.column] >= self.lanes > 1
 
     @property
     def order_in_memory(self) -> list[int] | None:
@@ -216,6 +225,13 @@ def _maps(operand: Operand) -> list[Index]:
     place = {loop: AffineDimExpr(k) for k, loop in enumerate(operand.loops)}
     index = tuple(place[expr.position] for expr in operand.index if isinstance(expr, AffineDimExpr))
     panels = _panels(len(operand.loops), operand.column, operand.width)
+    if operand.in_rows:
+        column = operand.column
+        turned = [AffineDimExpr(k) for k in (*range(column), column + 1, column)]
+        return [
+            tuple(expr.replace_dims_and_symbols(turned, ()) for expr in each)
+            for each in (index, panels)
+        ]
     if (order_in_memory := operand.order_in_memory) is None:
         return [index, panels]
     one, size = AffineDimExpr(operand.column + 1), 1
@@ -255,20 +271,29 @@ def packing_kernel(operand: Operand) -> kernel.FuncOp:
     kinds = [IteratorTypeAttr.parallel()] * loops
     copy = linalg.GenericOp([given], [into], Region(body), maps, kinds, [target])
     block.add_ops([copy, kernel.ReturnOp([copy.results[0]])])
-    shared = operand.column + 1
-    steps = [1] * operand.column
-    inner, threads = Inner([*steps, operand.lanes], [Lanes(operand.column, operand.lanes)]), ()
-    if (work := prod(operand.sizes)) >= 2 * ELEMENTS_PER_THREAD:
-        each = work // max(prod(operand.extents[: operand.column]) * operand.sizes[shared - 1], 1)
-        grain = -(-ELEMENTS_PER_THREAD // max(each, 1)) * operand.width
-        threads = in_threads([*steps, operand.width], grain)
-    attributes: dict[str, Attribute] = {"kernel.shared": choices.spelled(shared)}
     function = kernel.FuncOp(
-        "pack", FunctionType.from_lists([source, target], [target]), Region(block), attributes
+        "pack", FunctionType.from_lists([source, target], [target]), Region(block)
     )
+    inner, threads = _levels(operand)
+    function.attributes["kernel.shared"] = choices.spelled(len(inner.steps))
     write_schedule(function, nest([copy], inner, threads))
     locate(function, operand.op.location)
     return function
+
+
+def _levels(operand: Operand) -> tuple[Inner, Levels]:
+    """Return the levels of a packing kernel: the inner ones, and those of threads."""
+    column, lanes, width = operand.column, operand.lanes, operand.width
+    before, panels = [1] * column, operand.sizes[column]
+    if operand.in_rows:
+        outer, each, unit = [*before, 1], panels * width, 1
+        inner = Inner([*outer, width], [Lanes(column + 1, lanes, width // lanes)])
+    else:
+        outer, each, unit = [*before, width], prod(operand.sizes[column + 1 :]), width
+        inner = Inner([*before, lanes], [Lanes(column, lanes)])
+    if prod(operand.sizes) < 2 * ELEMENTS_PER_THREAD:
+        return inner, ()
+    return inner, in_threads(outer, -(-ELEMENTS_PER_THREAD // max(each, 1)) * unit)
 
 
 def _zero(kind: Attribute) -> FloatAttr | IntegerAttr:
