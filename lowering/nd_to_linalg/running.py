@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ShapedType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+from stepwell.analysis.equal_sizes import SizeClasses, note_sizes
 from stepwell.analysis.structured import cost, is_parallel
 from stepwell.core.dtypes import DTYPES
 from stepwell.core.shapes import DYNAMIC
@@ -53,7 +54,12 @@ def running(lowering: Lowering, op: ScanOp, operands: Sequence[SSAValue]) -> Seq
         return ()
     step = _Step(lowering, len(row))
     results = step.lowered(op)
-    if results is None or len(step.captured) + len(xs) > MAX_TENSORS or step.cost > CHEAP:
+    if (
+        results is None
+        or len(step.captured) + len(xs) > MAX_TENSORS
+        or step.cost > CHEAP
+        or (DYNAMIC in row and not step.has_one_size(carried, xs, results))
+    ):
         step.forget()
         return ()
     return _written(lowering, op, step, (carried, xs, results))
@@ -128,6 +134,25 @@ class _Step:
         for value in results:
             self._capture(value)
         return results
+
+    def has_one_size(
+        self, carried: Sequence[SSAValue], xs: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> bool:
+        """Whether the unknown sizes of all rows, and of all results, are proved to be equal."""
+        classes, rows = SizeClasses(), self.block.args
+        note_sizes(classes, self.block.ops)
+        sizes = [n for op in self.block.ops if isinstance(op, tensor.EmptyOp) for n in op.operands]
+        note_sizes(classes, [n.owner for n in sizes if isinstance(n.owner, Operation)])
+        for value, row in zip((*carried, *xs), rows, strict=True):
+            for axis in range(self.rank):  # of a row, the last axes
+                whole = tensor_type(value).get_num_dims() - self.rank + axis
+                classes.unite(classes.axis(value, whole), classes.axis(row, axis))
+        for row, result in zip(rows[: len(carried)], results, strict=False):
+            classes.same_shape(row, result)  # a step does not change the sizes of what it carries
+        return all(
+            len({classes.find(classes.axis(value, axis)) for value in (*rows, *results)}) == 1
+            for axis in range(self.rank)
+        )
 
     def _is_elementwise(self, op: Operation) -> bool:
         match op:

@@ -297,6 +297,39 @@ def test_a_scan_stacks_what_it_is_told() -> None:
     assert "stacked as %r has size 4" in refused(text, floats(3, 4), floats(5))
 
 
+@pytest.mark.parametrize(
+    "row", ["%f = nd.full 7, sizes(%n) : tensor<?xi32>", "%f = nd.add %a, %a : tensor<?xi32>"]
+)
+def test_a_scan_stacks_rows_of_another_size_than_it_reads(row: str) -> None:
+    compiled = sw.compile(f"""
+    func.func @main(%x: tensor<?x?xi32>, %a: tensor<?xi32>) -> tensor<?x?xi32> {{
+      %n = nd.dim %a {{axis = 0}} : tensor<?xi32>
+      %y = nd.scan () over (%r = %x) sizes(%n) : (tensor<?x?xi32>) -> tensor<?x?xi32> {{
+        {row}
+        nd.yield %f : tensor<?xi32>
+      }}
+      func.return %y : tensor<?x?xi32>
+    }}""")
+    found = compiled(np.ones((3, 7), np.int32), np.array([3, 4], np.int32))
+    np.testing.assert_array_equal(found, [[7, 7] if "full" in row else [6, 8]] * 3)
+
+
+def test_a_scan_carries_rows_of_another_size_than_it_reads() -> None:
+    compiled = sw.compile("""
+    func.func @main(%x: tensor<?x?xi32>, %a: tensor<?xi32>) -> (tensor<?xi32>, tensor<?x?xi32>) {
+      %n = nd.dim %x {axis = 1} : tensor<?x?xi32>
+      %s, %y = nd.scan (%c = %a) over (%r = %x) sizes(%n) : (tensor<?xi32>, tensor<?x?xi32>) -> (tensor<?xi32>, tensor<?x?xi32>) {
+        %d = nd.add %c, %c : tensor<?xi32>
+        %t = nd.add %r, %r : tensor<?xi32>
+        nd.yield %d, %t : tensor<?xi32>, tensor<?xi32>
+      }
+      func.return %s, %y : tensor<?xi32>, tensor<?x?xi32>
+    }""")
+    last, rows = compiled(np.ones((3, 7), np.int32), np.array([3, 4], np.int32))
+    np.testing.assert_array_equal(last, [24, 32])
+    np.testing.assert_array_equal(rows, np.full((3, 7), 2))
+
+
 def test_a_gather_reads_from_what_has_elements() -> None:
     text = """func.func @main(%x: tensor<?xf32>, %i: tensor<?xi32>) -> tensor<?xf32> {
       %y = nd.gather %x, indices(%i) {axes = [0]} : (tensor<?xf32>, tensor<?xi32>) -> tensor<?xf32>

@@ -23,7 +23,7 @@ from random_sizes.ops import (
     transpose,
     unary,
 )
-from random_sizes.program import Block, Env, Number, Program, TooLarge, Value, want
+from random_sizes.program import Array, Block, Env, Number, Program, TooLarge, Value, want
 
 
 def branch(b: Block, r: Random) -> None:
@@ -118,7 +118,7 @@ def scan(b: Block, r: Random) -> None:
         rows, now = env[x.name], env[start.name]
         if len(rows) > 300:
             raise TooLarge
-        stacked = np.zeros(rows.shape, np.int32)
+        stacked: list[Array] = []
         order = list(range(len(rows)))[:: -1 if backwards else 1]
         for k in order or [-1]:
             env[carried.name] = now
@@ -127,10 +127,12 @@ def scan(b: Block, r: Random) -> None:
             want(env[end.name].shape == now.shape)
             if row.unknown:
                 want(env[out.name].shape == (env[told[0].name],))
-            want(env[out.name].shape == rows.shape[1:])
-            if k >= 0:
-                now, stacked[k] = env[end.name], env[out.name]
-        env[y.name], env[ys.name] = now, stacked
+            else:
+                want(env[out.name].shape == rows.shape[1:])
+            stacked.append(env[out.name])
+            now = env[end.name] if k >= 0 else now
+        env[y.name] = now
+        env[ys.name] = np.array(stacked[:: -1 if backwards else 1])[: len(rows)]
 
     sizes = f" sizes(%{told[0].name})" if row.unknown else ""
     types = f"({start.type}, {x.type}) -> ({y.type}, {ys.type})"

@@ -7,7 +7,7 @@ checked in every call.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -39,18 +39,20 @@ class EqualSizes:
 
 
 @dataclass
-class _Classes:
+class SizeClasses:
     """Sizes known to be equal (union-find); a number is always the root of its class."""
 
     parent: dict[Size, Size] = field(default_factory=dict[Size, Size])
 
     def find(self, size: Size) -> Size:
+        """Return the size that stands for all that are equal to ``size``."""
         while (above := self.parent.get(size, size)) != size:
             self.parent[size] = self.parent.get(above, above)
             size = above
         return size
 
     def unite(self, a: Size, b: Size) -> None:
+        """Record that two sizes are equal."""
         a, b = self.find(a), self.find(b)
         if isinstance(a, int):
             a, b = b, a
@@ -64,9 +66,17 @@ class _Classes:
         return (value, axis) if size == DYNAMIC else size
 
     def same_shape(self, a: SSAValue, b: SSAValue) -> None:
+        """Record that the axes of two tensors have equal sizes."""
         if isinstance(a.type, TensorType) and isinstance(b.type, TensorType):
             for axis in range(min(a.type.get_num_dims(), b.type.get_num_dims())):
                 self.unite(self.axis(a, axis), self.axis(b, axis))
+
+
+def note_sizes(classes: SizeClasses, ops: Iterable[Operation]) -> None:
+    """Unite the sizes that ops require to be equal."""
+    for op in ops:
+        if (note := _NOTES.get(type(op))) is not None:
+            note(classes, op)
 
 
 def equal_sizes(module: ModuleOp, entry: str) -> EqualSizes:
@@ -74,12 +84,8 @@ def equal_sizes(module: ModuleOp, entry: str) -> EqualSizes:
     function = next(
         op for op in module.ops if isinstance(op, func.FuncOp) and op.sym_name.data == entry
     )
-    classes = _Classes()
-    loops = False
-    for op in function.walk():
-        if (note := _NOTES.get(type(op))) is not None:
-            note(classes, op)
-        loops = loops or isinstance(op, scf.ForOp | scf.WhileOp)
+    classes = SizeClasses()
+    note_sizes(classes, function.walk())
     members: dict[Size, list[int]] = {}
     number = 0
     for argument in function.body.block.args:
@@ -91,37 +97,37 @@ def equal_sizes(module: ModuleOp, entry: str) -> EqualSizes:
     return EqualSizes(
         tuple(tuple(m) for size, m in members.items() if len(m) > 1 and not isinstance(size, int)),
         tuple((n, size) for size, m in members.items() if isinstance(size, int) for n in m),
-        loops,
+        any(isinstance(op, scf.ForOp | scf.WhileOp) for op in function.walk()),
     )
 
 
-def _note_results(classes: _Classes, op: linalg.GenericOp | linalg.FillOp) -> None:
+def _note_results(classes: SizeClasses, op: linalg.GenericOp | linalg.FillOp) -> None:
     for result, into in zip(op.results, op.outputs, strict=False):
         classes.same_shape(result, into)
 
 
-def _note_dim(classes: _Classes, op: tensor.DimOp) -> None:
+def _note_dim(classes: SizeClasses, op: tensor.DimOp) -> None:
     if (axis := constant_of(op.index)) is not None:
         classes.unite(op.result, classes.axis(op.source, axis))
 
 
-def _note_empty(classes: _Classes, op: tensor.EmptyOp) -> None:
+def _note_empty(classes: SizeClasses, op: tensor.EmptyOp) -> None:
     sizes = iter(op.dynamic_sizes)
     for axis, size in enumerate(op.tensor.type.get_shape()):
         if size == DYNAMIC:
             classes.unite((op.tensor, axis), next(sizes))
 
 
-def _note_constant(classes: _Classes, op: arith.ConstantOp) -> None:
+def _note_constant(classes: SizeClasses, op: arith.ConstantOp) -> None:
     if isinstance(op.value, IntegerAttr) and isinstance(op.result.type, IndexType):
         classes.unite(op.result, op.value.value.data)
 
 
-def _note_cast(classes: _Classes, op: tensor.CastOp) -> None:
+def _note_cast(classes: SizeClasses, op: tensor.CastOp) -> None:
     classes.same_shape(op.dest, op.source)
 
 
-def _note_loops(classes: _Classes, op: linalg.GenericOp) -> None:
+def _note_loops(classes: SizeClasses, op: linalg.GenericOp) -> None:
     """Unite the axes that each loop of a structured op indexes."""
     _note_results(classes, op)
     loops: dict[int, Size] = {}
@@ -134,13 +140,11 @@ def _note_loops(classes: _Classes, op: linalg.GenericOp) -> None:
                 classes.unite(loops.setdefault(expression.position, size), size)
 
 
-def _note_launch(classes: _Classes, op: kernel.LaunchOp) -> None:
+def _note_launch(classes: SizeClasses, op: kernel.LaunchOp) -> None:
     """Unite the sizes that the kernel requires to be equal."""
-    inside = _Classes()
+    inside = SizeClasses()
     function = kernel_of(op)
-    for each in function.walk():
-        if (note := _NOTES.get(type(each))) is not None:
-            note(inside, each)
+    note_sizes(inside, function.walk())
     shown: dict[Size, Size] = {}
     for argument, operand in zip(function.body.block.args, op.operands, strict=True):
         pairs: list[tuple[Size, Size]] = [(argument, operand)]
@@ -154,7 +158,7 @@ def _note_launch(classes: _Classes, op: kernel.LaunchOp) -> None:
         classes.same_shape(result, into)
 
 
-_NOTES: dict[type[Operation], Callable[[_Classes, Any], None]] = {
+_NOTES: dict[type[Operation], Callable[[SizeClasses, Any], None]] = {
     linalg.GenericOp: _note_loops,
     linalg.FillOp: _note_results,
     tensor.DimOp: _note_dim,
