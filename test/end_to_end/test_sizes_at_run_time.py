@@ -294,7 +294,7 @@ def test_a_scan_stacks_what_it_is_told() -> None:
       func.return %r : tensor<?x?xf32>
     }"""
     both(text, floats(3, 4), floats(4))
-    assert "stacked as %r has size 4" in refused(text, floats(3, 4), floats(5))
+    assert "stacked value for %r has size 4" in refused(text, floats(3, 4), floats(5))
 
 
 @pytest.mark.parametrize(
