@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from math import prod
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, f32
@@ -30,7 +31,12 @@ from stepwell.lowering.linalg_to_loops.matrix_unit import MatrixUnit
 from stepwell.lowering.linalg_to_loops.nest import write_ops
 from stepwell.lowering.linalg_to_loops.partial_sums import PartialSums, row_number
 from stepwell.lowering.linalg_to_loops.points import start
-from stepwell.lowering.linalg_to_loops.prefetch import PackPrefetch, prefetch_next_part, select
+from stepwell.lowering.linalg_to_loops.prefetch import (
+    PackPrefetch,
+    PanelPrefetch,
+    prefetch_next_part,
+    select,
+)
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.sum_loops import Sum
 from stepwell.lowering.linalg_to_loops.writer import Index
@@ -69,15 +75,26 @@ class Tiles:
         self.long = self.unit is not None or is_long(others, many)
         """Whether the sums of a tile wait in scratch for a loop over the epilogue."""
         asks = levels.action("prefetch") is not None
-        packed = self.operands.columns if asks else None
-        deep = levels.levels[levels.splits[-1]].step
-        self.prefetching = PackPrefetch(packed.packing, deep) if packed is not None else None
+        self.prefetching = self._prefetching() if asks else None
         columns_operand = self.operands.columns if self.operands.double_buffered else None
         self.buffers = (
             DoubleBuffering(frame.writer, of, columns_operand) if columns_operand else None
         )
         self.prefetches_in_place = asks and self.operands.in_place
         frame.loads = self._loads
+
+    def _prefetching(self) -> PackPrefetch | PanelPrefetch | None:
+        """Return how tiles prefetch the operand of the columns that is packed, or in panels."""
+        levels, columns = self.of.levels, self.operands.columns
+        split = levels.splits[-1]
+        if columns is not None:
+            return PackPrefetch(columns.packing, levels.levels[split].step)
+        if self.operands.panels is None:
+            return None
+        sizes = self.of.sizes(split, self.frame.ends)
+        tiles = prod(sizes[: self.of.row]) * -(-sizes[self.of.row] // self.of.tile[0])
+        end = self.frame.ends[self.of.column]
+        return PanelPrefetch(self.operands, end, levels.levels[split].step, max(tiles, 1))
 
     def _loads(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
         """Return the operands that a step of the innermost loop packs, and prefetch."""
@@ -145,8 +162,11 @@ class Tiles:
         if self.prefetching is not None:
             turn = self.writer.divide(self._row_number(at), self.of.tile[0], arith.DivUIOp)
             j, k = at[self.of.column].start, self.operands.since
-            batch = [at[loop].start for loop in range(self.of.row)]
-            self.prefetching.begin(batch, j, k, self.extent, turn)
+            if isinstance(self.prefetching, PanelPrefetch):
+                self.prefetching.begin(j, k, self.extent, turn)
+            else:
+                batch = [at[loop].start for loop in range(self.of.row)]
+                self.prefetching.begin(batch, j, k, self.extent, turn)
         done = self._run_packing(at, points, state)
         if self.operands.in_place and self.cut is not None:
             self.sums.store(at, done)

@@ -6,6 +6,10 @@ divide the lines among them: where columns are contiguous, a row of columns has 
 tile prefetches one line of each row; where a column's elements are contiguous, a tile prefetches
 the lines of as many columns as a line has elements.
 
+An operand that lies in panels already is read one line after another, which hardware prefetches,
+but the first tile that reads a panel still waits for it. So the tiles of a part divide the lines of
+the next part among them, each a run of them.
+
 A tile that reads distant rows of an operand in place prefetches its reads of some steps later; in
 its last steps these are the first reads of the next tile.
 """
@@ -20,6 +24,7 @@ from xdsl.ir import SSAValue
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.contraction_operands import Operands
 from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.packing import Packing, bytes_of
 from stepwell.lowering.linalg_to_loops.plan import Plan
@@ -39,17 +44,11 @@ class PackPrefetch:
         """Elements of a line."""
 
     def begin(self, batch: list[Index], j: Index, k: Index, extent: Index, turn: Index) -> None:
-        """Prepare for tile number ``turn`` of the part at ``k`` of the panel at ``j``.
-
-        The next part is the one after it; after the last part, the first part of the next panel.
-        """
-        writer = self.packing.frame.writer
-        zero, end = Index(), self.packing.frame.ends[self.packing.column]
-        j_next, k_next = j + self.packing.columns, k + self.deep
+        """Prepare for tile number ``turn`` of the part at ``k`` of the panel at ``j``."""
+        packing = self.packing
+        ends = packing.frame.ends[packing.column], extent
         self.batch, self.turn = batch, turn
-        turned = select(writer, j_next, end, j_next, zero)
-        self.j = select(writer, k_next, extent, j, turned)
-        self.k = select(writer, k_next, extent, k_next, zero)
+        self.k, self.j = following(packing.frame.writer, (j, k), ends, (packing.columns, self.deep))
 
     def step(self, point: Point) -> None:
         """Prefetch one line in the step of the innermost loop at ``point``."""
@@ -71,6 +70,44 @@ class PackPrefetch:
         place = packing.place(self.batch, self.j + turn + column, outer, start + k)
         at = [writer.value(writer.affine(e, place)) for e in packing.source.exprs]
         writer.insert(kernel.PrefetchOp(packing.source.buffer, at))
+
+
+class PanelPrefetch:
+    """Prefetches the part of an operand in panels that the tiles read next."""
+
+    def __init__(self, operands: Operands, end: Index, deep: int, tiles: int) -> None:
+        """Prepare for parts of ``deep`` terms, which so many tiles read."""
+        self.operands, self.end, self.deep = operands, end, deep
+        self.writer, self.columns = operands.frame.writer, operands.of.tile[1]
+        access = operands.of.sum.inputs[operands.column_operand]
+        self.each = max(LINE_BYTES // bytes_of(element_of(access.buffer)), 1)
+        """Elements of a line."""
+        self.lines = -(-self.columns // self.each)
+        """Lines of a row of a panel."""
+        self.count = -(-self.lines // tiles)
+        """Lines that a step of a tile prefetches."""
+
+    def begin(self, j: Index, k: Index, extent: Index, turn: Index) -> None:
+        """Prepare for tile number ``turn`` of the part at ``k`` of the panel at ``j``."""
+        writer = self.writer
+        self.k, j = following(writer, (j, k), (self.end, extent), (self.columns, self.deep))
+        self.panel = writer.divide(j, self.columns, arith.DivUIOp)
+        turn = writer.divide(turn, -(-self.lines // self.count), arith.RemUIOp)
+        self.since = turn * self.deep
+
+    def step(self, point: Point) -> None:
+        """Prefetch the next lines in the step of the innermost loop at ``point``."""
+        of, indices, writer = self.operands.of, list(point.indices), self.writer
+        begins, depth = len(of.sum.reductions), of.levels.depth
+        first, k = indices[begins + 2] or Index(), indices[depth] or Index()
+        indices[begins : begins + 2] = self.k, self.panel
+        access = self.operands.micro.inputs[self.operands.column_operand]
+        for number in range(self.count):
+            line = (self.since + k) * self.count + number
+            column = writer.divide(line, self.lines, arith.RemUIOp) * self.each
+            indices[depth] = writer.divide(line, self.lines, arith.DivUIOp)
+            indices[of.column] = first + column
+            prefetch_lines(writer, access, [x or Index() for x in indices], of.column, 1)
 
 
 def prefetch_tiles(frame: Frame) -> None:
@@ -143,6 +180,25 @@ def prefetch_lines(
         place = [*indices[:column], indices[column] + offset, *indices[column + 1 :]]
         at = [writer.value(writer.affine(e, place)) for e in access.exprs]
         writer.insert(kernel.PrefetchOp(access.buffer, at))
+
+
+def following(
+    writer: Writer,
+    at: tuple[Index, Index],
+    ends: tuple[Index, Index],
+    steps: tuple[int, int],
+) -> tuple[Index, Index]:
+    """Return the first term and the first column of the part after that of column and term ``at``.
+
+    The next part is the one after it; after the last part, the first part of the next panel.
+
+    ends, steps : of the columns and of the sum
+    """
+    (j, k), (end, extent), (columns, deep) = at, ends, steps
+    zero, j_next, k_next = Index(), j + columns, k + deep
+    turned = select(writer, j_next, end, j_next, zero)
+    first = select(writer, k_next, extent, k_next, zero)
+    return first, select(writer, k_next, extent, j, turned)
 
 
 def select(writer: Writer, a: Index, b: Index, then: Index, other: Index) -> Index:

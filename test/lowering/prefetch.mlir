@@ -127,3 +127,23 @@ kernel.func @next_part(%x: memref<12x16xf32>, %w: memref<16x64xf32>, %y: memref<
   }
   kernel.return
 }
+
+// An operand in panels of two lines a row: six tiles take turns, and each asks for a run of lines of the next part.
+// CHECK-LABEL: kernel.func @panels
+// CHECK:         scf.for
+// CHECK:           kernel.prefetch %w[{{%.*}}, {{%.*}}, {{%.*}}] : memref<2x16x32xf32>
+// CHECK-NOT:       kernel.prefetch
+#in_panels = affine_map<(d0, d1, d2) -> (d1 floordiv 32, d2, d1 mod 32)>
+kernel.func @panels(%x: memref<24x16xf32>, %w: memref<2x16x32xf32>, %y: memref<24x64xf32>)
+    attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 24, for d1 by 32, for d2 by 8 {prefetch}, for d0 by 4, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<24x64xf32>)
+  linalg.generic {indexing_maps = [#rows, #in_panels, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<24x16xf32>, memref<2x16x32xf32>) outs(%y : memref<24x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+  kernel.return
+}

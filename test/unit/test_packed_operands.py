@@ -107,6 +107,30 @@ def test_few_rows(m: int, n: int, k: int, turned: bool, dtype: str, wide: str) -
         check(with_any, x, w, turned, dtype, wide)
 
 
+@pytest.mark.parametrize(
+    "m, n, k, batch, turned, dtype, wide",
+    [
+        (37, 131, 1031, 0, False, "f32", "f32"),
+        (29, 700, 1030, 0, True, "f32", "f32"),
+        (19, 250, 1113, 3, False, "f64", "f64"),
+        (67, 190, 2057, 0, True, "f16", "f16"),
+    ],
+)
+def test_tiles_prefetch_panels(
+    m: int, n: int, k: int, batch: int, turned: bool, dtype: str, wide: str
+) -> None:
+    """Panels beyond L2 are prefetched where the last cache is slow, with the same results."""
+    head = (batch,) if batch else ()
+    x = numbers((*head, m, k), dtype)
+    w = numbers((*head, n, k) if turned else (*head, k, n), dtype)
+    text = module(x, w, turned, dtype, wide)
+    sizes = "l1=16K,l2=64K,l3=1M,l3_rate={}"
+    assert not has(kernels_for(text, sizes.format("800000")), "prefetch")
+    slow = sizes.format("8000")
+    assert has(kernels_for(text, slow), "prefetch")
+    check(sw.compile(text, resources={"w": w}, machine=slow), x, w, turned, dtype, wide)
+
+
 def test_a_saved_program_holds_packed_weights(tmp_path: Path) -> None:
     x, w = numbers((40, 300), "f32"), numbers((300, 200), "f32")
     made = program(x, w, False, "f32", "f32")

@@ -306,8 +306,8 @@ class _Steps:
                 refuse(f"'{action}' is not for '{level}'")
         packed = self.levels.action("pack", self.by_columns)
         near = packed is not None and packed[0] == last
-        if self.levels.action("prefetch") and (self.panels or (packed and not near)):
-            refuse("'prefetch' is for operands that are read in place, or packed by the same level")
+        if self.levels.action("prefetch") and packed and not near:
+            refuse("'prefetch' is for operands that are not packed, or packed by the same level")
         if self.levels.packs.get(self.by_rows) == "first":
             refuse("only the operand of the columns is packed as first")
         one = self._is_one_tile(last)

@@ -120,7 +120,8 @@ class _Packing:
                 or (small and loop_around(op.operands[number], op) is not None)
             ]
             if packed:
-                self._pack(function, operand, packed, keep=len(packed) < len(found))
+                same = all(op.operands[number] in constants for op in packed)
+                self._pack(function, operand, packed, len(packed) < len(found), same)
         self.shared.unite()
 
     def _pack(
@@ -129,8 +130,12 @@ class _Packing:
         operand: Operand,
         launches: list[kernel.LaunchOp],
         keep: bool,
+        same: bool,
     ) -> None:
-        """Make ``launches`` read the operand packed; ``keep`` the old kernel for other launches."""
+        """Make ``launches`` read the operand packed; ``keep`` the old kernel for other launches.
+
+        same : whether the operand is the same in every call
+        """
         number, block = operand.argument.index, function.parent_block()
         name = function.sym_name.data
         assert block is not None
@@ -144,7 +149,7 @@ class _Packing:
         if new:
             block.insert_op_before(packing, function)
             explain_choice(packing, lambda: _why(operand))
-        still_read = read_packed(function, operand)
+        still_read = read_packed(function, operand, same)
         if kept is not None:
             block.insert_op_before(kept, function)
             function.set_name(f"{name}_packed")

@@ -303,24 +303,28 @@ def _zero(kind: Attribute) -> FloatAttr | IntegerAttr:
     return FloatAttr(0.0, kind)
 
 
-def _unpacked(levels: KernelLevels, number: int) -> Schedule:
-    """Return levels that copy an operand into panels no more, and prefetch nothing of it.
+def _unpacked(levels: KernelLevels, number: int, same: bool) -> Schedule:
+    """Return levels that copy an operand into panels no more.
 
-    Words for dot products are packed from the panels.
+    Words for dot products are packed from the panels. Prefetches stay for an operand that is the
+    ``same`` in every call: others are packed in the call and lie near.
     """
 
     def plain(level: Level) -> Level:
-        kept = (a for a in level.actions if a.name != "prefetch" and (a.name, a.number) != packed)
+        kept = (a for a in level.actions if (a.name, a.number) != packed and a.name != gone)
         return replace(level, actions=tuple(kept))
 
     packed = ("pack", number) if levels.packs.get(number) not in DOTS else ()
+    gone = "" if same else "prefetch"
     return edited(levels, plain)
 
 
-def read_packed(function: kernel.FuncOp, operand: Operand) -> bool:
+def read_packed(function: kernel.FuncOp, operand: Operand, same: bool) -> bool:
     """Make ``function`` read ``operand`` packed; return whether it still reads it unpacked too.
 
     Then the packed operand is an additional argument, right after the other.
+
+    same : whether the operand is the same in every call
     """
     old, lists = operand.argument, levels_of_versions(function)
     new = function.body.block.insert_arg(TensorType(element(old), operand.sizes), old.index + 1)
@@ -334,7 +338,7 @@ def read_packed(function: kernel.FuncOp, operand: Operand) -> bool:
     maps = list(op.indexing_maps.data)
     maps[operand.number] = map_attribute(loops, index)
     op.indexing_maps = ArrayAttr(maps)
-    write_all(function, [_unpacked(each, operand.number) for each in lists])
+    write_all(function, [_unpacked(each, operand.number, same) for each in lists])
     keep_packed_versions(function)
     read = old.first_use is not None
     if not read:

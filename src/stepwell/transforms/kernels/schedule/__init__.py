@@ -170,7 +170,7 @@ def _schedule(
         levels = chosen.levels(ops, shared)
         if chosen.taller is not None and not some:
             levels = taller(function, levels, chosen.taller.levels(ops, shared), machine)
-        levels = drop_marks(function, levels, machine)
+        levels = drop_marks(function, levels, machine, given)
         if some is None:
             levels = pack_while_computing(function, levels, machine, given)
         return write_schedule(function, levels if some else improve(function, levels, machine))

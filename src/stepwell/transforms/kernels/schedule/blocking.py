@@ -68,6 +68,7 @@ from stepwell.transforms.kernels.schedule.dot_products import (
     multiplied,
     reads_words_in_place,
 )
+from stepwell.transforms.kernels.schedule.marks import with_marks
 from stepwell.transforms.kernels.schedule.reasons import explain_choice, spell_bytes
 from stepwell.transforms.kernels.schedule.searching import MODEL_ERROR
 from stepwell.transforms.kernels.schedule.tall_tiles import with_taller
@@ -183,10 +184,9 @@ def _chosen(
         return _in_words(found, first, shared, width, machine, dots)
     plain = _by_sizes(found, first, shared, (width, size), machine, along, free)
     explain_choice(found.op, lambda: why_packed(operand, bytes, usual, machine.l2, free))
-    if not free and not along:
-        simple = _in_rows(found, packed, shared, plain.tile[1] * plain.width)
-        how, far = "first" if simple else "", bytes >= machine.l2
-        plain = replace(plain, pack_columns=how, prefetch=far, in_place=in_place)
+    if not along:
+        plain = with_marks(plain, found, packed, shared, machine, free)
+        plain = replace(plain, in_place=0.0 if free else in_place)
     chosen = _widened(found, plain, packed, first, shared)
     explain_choice(found.op, lambda: why_sizes(plain.tile, chosen.block, size))
     if chosen.prefetch:
@@ -390,13 +390,6 @@ def _is_widened(found: Loops) -> bool:
 def _first(found: Loops, packed: int, shared: int) -> int:
     """Return the first shared loop after the last one that the packed operand varies with."""
     return first_of_rows(found.where[packed], shared)
-
-
-def _in_rows(found: Loops, packed: int, shared: int, columns: int) -> bool:
-    """Whether the columns are contiguous and form whole panels."""
-    wide = found.extents[shared - 1]
-    whole = wide != DYNAMIC_INDEX and wide % columns == 0
-    return whole and stride(found.where[packed], shared - 1) == 1
 
 
 def _writes_along(loops: Loops, column: int) -> bool:

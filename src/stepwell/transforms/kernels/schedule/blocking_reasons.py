@@ -13,7 +13,7 @@ NO_SINGLE_SUM = (
     "not in blocks: they are for one sum, started by a fill, of an operand that varies with "
     "the rows and one that varies with the columns"
 )
-FAR = "what is packed next is asked for while a block computes, for it exceeds L2"
+FAR = "what is read next is asked for while a block computes, for it exceeds L2"
 ASKED = "rows that a tile reads later are asked for while it computes, for they come from beyond L2"
 NOT_ALONG = "not in blocks: the results of neighbouring columns do not lie side by side"
 

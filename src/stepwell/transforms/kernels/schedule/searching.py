@@ -75,13 +75,17 @@ def improve(function: kernel.FuncOp, schedule: Schedule, machine: Machine) -> Sc
     return _found[key] or schedule
 
 
-def drop_marks(function: kernel.FuncOp, schedule: Schedule, machine: Machine) -> Schedule:
+def drop_marks(
+    function: kernel.FuncOp, schedule: Schedule, machine: Machine, given: Arguments
+) -> Schedule:
     """Pack before the tiles, and do not prefetch, where tiles would wait for memory.
 
-    No result depends on these actions.
+    No result depends on these actions. What is packed once for all calls has the marks of panels.
     """
     levels = KernelLevels(function, schedule)
-    if not levels.blocks or not ("first" in levels.packs.values() or levels.prefetch):
+    sums = [levels.ops[n] for n in levels.sums]
+    ready = any(given.is_ready(op.operands[k]) for op in sums for k in levels.packs)
+    if ready or not levels.blocks or not ("first" in levels.packs.values() or levels.prefetch):
         return schedule
     predictor = Predictor(function, replace(machine, threads=1, cores=1))
 
