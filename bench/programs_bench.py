@@ -45,8 +45,8 @@ LONGEST_COMPILE = 2.0
 """Seconds that a first call may take."""
 
 LEGEND = """\
-Each program is plain NumPy and runs unchanged but for the decorator `sw.jit`; what comes out, and
-what becomes of the arguments, is compared with NumPy's first. A time is the median of a call over
+Each program is plain NumPy and runs unchanged but for the decorator `sw.jit`; its results and the
+final contents of its arguments are first compared with NumPy's. A time is the median of a call over
 the rounds; the libraries were asked in turn, round after round, each process stopped while another
 ran. Numba is the fastest of its forms (which one is said), without `fastmath`; JAX is a port as its
 users write it, in float64 where NumPy is. *compile* is our first call, nothing cached. A ratio is

@@ -11,8 +11,8 @@ from measuring import Outcome, best, geometric_mean, spell_seconds
 LEGEND = """\
 A time is the median of a call over the rounds; the peers were asked in turn, round after round,
 each process stopped while another ran. *ratio* is ours to the fastest peer that gave the right
-result: below 1 we are faster. *limit* is the part of what the machine can do at most (multiply-adds
-or bandwidth, whichever binds) that our time amounts to; nothing where a call itself is what counts.
+result: below 1 we are faster. *limit* is the fraction that we reach of the machine's peak (multiply-adds or
+bandwidth, whichever binds); it is left out where the overhead of a call dominates.
 *compile* is our first call, nothing cached. `~` means noisy (threads waited for a processor, or the
 rounds differ by over 10 %), `!` that other programs took the processors: worth nothing. "Constant
 weights" are compiled into the program; elsewhere they are arguments like any other."""
@@ -113,7 +113,7 @@ def problems(lines: Sequence[Any]) -> list[str]:
     if not found:
         return []
     said = [f"* {name}: {', '.join(w)}: {why}" for (name, why), w in found.items()]
-    return ["What did not run, or not rightly:", "", *said, ""]
+    return ["Not run, or with wrong results:", "", *said, ""]
 
 
 def _count(threads: int) -> str:
