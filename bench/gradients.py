@@ -46,11 +46,11 @@ AGAIN = 4
 """How often what seems slow is measured: others may use the machine."""
 
 LEGEND = f"""\
-*op* is the time of the op, *backward* that of the program which computes the cotangents of all its
-float arguments from these and the result's cotangent (what of the result it needs it computes
-again); *limit* is what this machine needs at least to read what that program reads and to write
-what it writes. *ratio* is backward to the more of the two (goal: at most {MOST:g}); *kernels* are
-those of the backward program. Arrays have about a million elements, f32. Times are the least of
+*op* is the time of the op. *backward* is the time of the program that computes the cotangents of
+all float arguments from the arguments and the result's cotangent; it recomputes the values of the
+forward pass that it needs. *limit* is the minimum time in which this machine reads that program's
+inputs and writes its results. *ratio* is backward to the larger of op and limit (goal: at most
+{MOST:g}). *kernels* is the number of kernels of the backward program. Arrays have about a million elements, f32. Times are the least of
 {ROUNDS} rounds, in which the two were called in turn."""
 
 
