@@ -50,8 +50,8 @@ LEGEND = f"""\
 all float arguments from the arguments and the result's cotangent; it recomputes the values of the
 forward pass that it needs. *limit* is the minimum time in which this machine reads that program's
 inputs and writes its results. *ratio* is backward to the larger of op and limit (goal: at most
-{MOST:g}). *kernels* is the number of kernels of the backward program. Arrays have about a million elements, f32. Times are the least of
-{ROUNDS} rounds, in which the two were called in turn."""
+{MOST:g}). *kernels* is the number of kernels of the backward program. Arrays have about a million
+elements, f32. Times are the least of {ROUNDS} rounds, in which the two were called in turn."""
 
 
 def backward(row: Row) -> str:

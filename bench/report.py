@@ -11,11 +11,12 @@ from measuring import Outcome, best, geometric_mean, spell_seconds
 LEGEND = """\
 A time is the median of a call over the rounds; the peers were asked in turn, round after round,
 each process stopped while another ran. *ratio* is ours to the fastest peer that gave the right
-result: below 1 we are faster. *limit* is the fraction that we reach of the machine's peak (multiply-adds or
-bandwidth, whichever binds); it is left out where the overhead of a call dominates.
-*compile* is our first call, nothing cached. `~` means noisy (threads waited for a processor, or the
-rounds differ by over 10 %), `!` that other programs took the processors: worth nothing. "Constant
-weights" are compiled into the program; elsewhere they are arguments like any other."""
+result: below 1 we are faster. *limit* is the fraction that we reach of the machine's peak
+(multiply-adds or bandwidth, whichever binds); it is left out where the overhead of a call
+dominates. *compile* is our first call, nothing cached. `~` means noisy (threads waited for a
+processor, or the rounds differ by over 10 %), `!` that other programs took the processors: worth
+nothing. "Constant weights" are compiled into the program; elsewhere they are arguments like any
+other."""
 
 
 @dataclass(frozen=True)

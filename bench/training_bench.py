@@ -47,7 +47,7 @@ LEGEND = f"""\
 A step is forward, backward and update with the optimiser named; parameters, moments and statistics
 are updated in place or donated. A time is the median of a step over the rounds; the peers were
 asked in turn, round after round, each process stopped while another ran, and every batch began from
-the same parameters. The results of three steps are compared with PyTorch in float64. *ratio* is ours
+the same parameters. Results of three steps are compared with PyTorch in float64. *ratio* is ours
 to the fastest peer: below 1 we are faster (goal: geometric mean {GOAL}, none above 1). *memory* is
 by how much the process rises, the first step included, above what it has with modules imported, a
 tiny network trained, and parameters, moments and batch there; the program comes from the cache.
