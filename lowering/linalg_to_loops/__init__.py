@@ -31,7 +31,6 @@ from stepwell.dialects import kernel
 from stepwell.dialects.kernel.choices import INDEPENDENT
 from stepwell.dialects.kernel.versions import VERSIONS
 from stepwell.dialects.upstream.effects import touches_nothing
-from stepwell.lowering import nests
 from stepwell.lowering.linalg_to_loops.contraction import Contraction, is_in_steps
 from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.nest import write_nest
@@ -50,6 +49,7 @@ from stepwell.lowering.linalg_to_loops.software_pipeline import pipeline_rows
 from stepwell.lowering.linalg_to_loops.structured import Structured, read
 from stepwell.lowering.linalg_to_loops.versions import lower_versions
 from stepwell.lowering.linalg_to_loops.writer import Writer
+from stepwell.lowering.nests import write_groups
 from stepwell.transforms.passes import Pass
 
 SETUP = (
@@ -84,9 +84,6 @@ class LinalgToLoops(Pass):
 def _lower_kernel(function: kernel.FuncOp) -> None:
     if VERSIONS in function.attributes:
         lower_versions(function, _lower_kernel)
-        return
-    if nests.has_groups(function):
-        nests.lower(function)
         return
     schedule = read_schedule(function)
     entry = function.body.block
@@ -158,6 +155,9 @@ def _write_run(
         write_panels(Frame(writer, make_plan(run[-1:], schedule, foreign)))
         return
     plan = make_plan(run, schedule, foreign)
+    if plan.levels.groups is not None:
+        write_groups(writer, plan, plan.levels.groups)
+        return
     frame = Frame(writer, plan)
     if plan.levels.parts:
         write_parts(frame)

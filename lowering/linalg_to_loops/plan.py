@@ -87,7 +87,7 @@ class Plan:
 
 def read_schedule(function: kernel.FuncOp) -> Schedule:
     """Read the levels of a kernel and the attributes that describe its memory."""
-    if (found := schedule_of(function)) is not None:
+    if (found := schedule_of(function)) is not None and not found.has_groups:
         try:
             check_levels(function, found)
         except VerifyException as error:

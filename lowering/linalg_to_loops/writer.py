@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.dialects import arith, memref, scf, vector
@@ -216,17 +216,31 @@ class Writer(Builder):
         """Return the comparison of two indices by a predicate: `sle`, `sge`, ..."""
         return self.result(arith.CmpiOp(self.value(a), self.value(b), how))
 
-    def branch(self, condition: SSAValue, then: Callable[[], None], no: Callable[[], None]) -> None:
-        """Write an scf.if with both branches."""
+    def every(self, tests: Iterable[SSAValue]) -> SSAValue | None:
+        """Return whether all tests hold, which are written one after another; None without any."""
+        found: SSAValue | None = None
+        for test in tests:
+            found = test if found is None else self.binary(arith.AndIOp, found, test)
+        return found
+
+    def branch(
+        self,
+        condition: SSAValue | None,
+        then: Callable[[], None],
+        no: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Write an scf.if with both branches; only ``then`` where there is no condition."""
         self.either(condition, lambda: then() or (), lambda: no() or ())
 
     def either(
         self,
-        condition: SSAValue,
+        condition: SSAValue | None,
         then: Callable[[], Sequence[SSAValue]],
         no: Callable[[], Sequence[SSAValue]],
     ) -> list[SSAValue]:
-        """Write an scf.if with both branches; return its results."""
+        """Write an scf.if with both branches, and return its results; as `branch`."""
+        if condition is None:
+            return list(then())
         blocks = Block(), Block()
         values: Sequence[SSAValue] = ()
         for block, write in zip(blocks, (then, no), strict=True):
@@ -275,10 +289,15 @@ class Writer(Builder):
         return carried
 
     def each(
-        self, bounds: tuple[Index, Index], step: int, body: Callable[[Index], None], hint: str
+        self, bounds: tuple[Index, Index], step: int, body: Callable[[Index], object], hint: str
     ) -> None:
         """Write a loop that carries no values."""
-        self.loop(bounds, step, (), lambda at, _: body(at) or (), hint)
+
+        def inside(at: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            body(at)
+            return ()
+
+        self.loop(bounds, step, (), inside, hint)
 
     def cover(
         self,

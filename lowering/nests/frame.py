@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import TypeVar
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, UnitAttr, i64
@@ -25,10 +23,9 @@ LANES_OF_GROUP = "kernel.lanes"
 """Attribute of a loop over groups: the lanes of a group."""
 LANE_LOOP = "kernel.lane"
 """Attribute of a loop over the lanes of a group."""
-Found = TypeVar("Found")
 
 
-class Frame(ABC):
+class Frame:
     """One kernel while its loops are written."""
 
     def __init__(self, writer: Writer, plan: Plan, schedule: Schedule) -> None:
@@ -65,10 +62,6 @@ class Frame(ABC):
         """Whether all ops run in one loop over lanes."""
         return any(level.kind == LANE for level in self.inner)
 
-    @abstractmethod
-    def staged(self, step: Step, scope: Scope, inner: Callable[[], Found]) -> Found:
-        """Write the contents of a step after staging its operands."""
-
     def steps(self, number: int) -> list[Step]:
         """Return the levels of an op within a group."""
         return steps_of((*self.inner, *self.own_levels(number)), self.group_sizes())
@@ -90,18 +83,12 @@ class Frame(ABC):
 
     # groups and lanes
 
-    def group_of(self, step: Step) -> Index:
-        """Return the number of the current group's step of a loop."""
-        return self.group_numbers[step.loop]
-
     def over_groups(self, count: Index, body: Callable[[Index], None]) -> None:
         """Write a loop over groups."""
 
-        def inside(number: Index, block: Block) -> None:
-            self.places.group = block
+        def inside(number: Index) -> None:
+            self.places.begin_group()
             self.local.clear()
-            self.places.tiles.clear()
-            self.places.owned.clear()
             body(number)
             self.places.group = None
 
@@ -111,25 +98,20 @@ class Frame(ABC):
     def over_lanes(self, count: int, body: Callable[[Index], None]) -> None:
         """Write a loop over the first ``count`` lanes, after a barrier."""
 
-        def inside(lane: Index, block: Block) -> None:
-            del block
+        def inside(lane: Index) -> None:
             self.writer.bound(lane, 0, count - 1)
             body(lane)
 
         loop = self._parallel(Index.of(count), inside, "l")
         loop.attributes[LANE_LOOP] = UnitAttr()
 
-    def _parallel(
-        self, count: Index, body: Callable[[Index, Block], None], hint: str
-    ) -> scf.ParallelOp:
+    def _parallel(self, count: Index, body: Callable[[Index], None], hint: str) -> scf.ParallelOp:
         block = Block(arg_types=[INDEX])
         block.args[0].name_hint = hint
         ends = [self.writer.index(0), self.writer.value(count), self.writer.index(1)]
         op = scf.ParallelOp([ends[0]], [ends[1]], [ends[2]], Region(block))
         self.writer.insert(op)
-        self.writer.fill(
-            block, lambda: body(Index.of(block.args[0]), block) or (), lambda: scf.ReduceOp()
-        )
+        self.writer.fill(block, lambda: body(Index.of(block.args[0])) or (), scf.ReduceOp)
         return op
 
     def lane_of(self, step: Step, scope: Scope) -> Index:

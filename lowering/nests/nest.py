@@ -11,84 +11,80 @@ from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Index
 from stepwell.lowering.nests.buffers import place_buffers
-from stepwell.lowering.nests.kinds.group import trips
+from stepwell.lowering.nests.frame import Frame
 from stepwell.lowering.nests.parts import write_parts
-from stepwell.lowering.nests.points import Walker
-from stepwell.lowering.nests.scope import Scope, State
+from stepwell.lowering.nests.points import compute, in_lanes, walk
+from stepwell.lowering.nests.scope import Scope
 from stepwell.lowering.nests.steps import Step, steps_of, without_lanes
 from stepwell.lowering.nests.sums import Sum
 
 
-class Nest(Walker):
-    """The loops of one kernel."""
+def write_nest(frame: Frame) -> None:
+    """Write all of the kernel."""
+    if frame.groups[0].parts:
+        write_parts(frame)
+        return
+    ends = tuple(frame.extents[0][: frame.shared])
+    first = Scope((Point(tuple(Index() for _ in ends)),), ends)
+    groups = [Step(level, 0) for level in frame.groups]
+    counts = [
+        frame.writer.divide(first.ends[step.loop] + (step.size - 1), step.size, arith.DivUIOp)
+        for step in groups
+    ]
 
-    def write(self) -> None:
-        """Write all of the kernel."""
-        if self.groups[0].parts:
-            write_parts(self)
-            return
-        first = self._scope(self.extents[0][: self.shared])
-        groups = [Step(level, 0) for level in self.groups]
-        counts = [trips(self, step, first) for step in groups]
+    def body(number: Index) -> None:
+        _number(frame, groups, counts, number)
+        walk(frame, groups, first, (), lambda scope, _: _within(frame, scope) or ())
 
-        def body(number: Index) -> None:
-            self._number(groups, counts, number)
+    frame.over_groups(reduce(frame.writer.product, counts, Index.of(1)), body)
 
-            def inside(scope: Scope, _: State) -> State:
-                self._within(scope)
-                return ()
 
-            self.walk(groups, first, (), inside)
+def _number(frame: Frame, groups: Sequence[Step], counts: Sequence[Index], number: Index) -> None:
+    """Split the number of a group into its number along each loop."""
+    for step, count in reversed(list(zip(groups, counts, strict=True))):
+        by = count.number if count.number is not None else frame.writer.value(count)
+        last = step is groups[0]
+        at = number if last else frame.writer.divide(number, by, arith.RemUIOp)
+        if count.number is not None:
+            frame.writer.bound(at, 0, count.number - 1)
+        frame.group_numbers[step.loop] = at
+        number = number if last else frame.writer.divide(number, by, arith.DivUIOp)
 
-        self.over_groups(reduce(self.writer.product, counts, Index.of(1)), body)
 
-    def _scope(self, ends: Sequence[Index]) -> Scope:
-        point = Point(tuple(Index() for _ in ends))
-        return Scope((point,), tuple(ends))
+# within a group
 
-    def _number(self, groups: Sequence[Step], counts: Sequence[Index], number: Index) -> None:
-        """Split the number of a group into its number along each loop."""
-        for step, count in reversed(list(zip(groups, counts, strict=True))):
-            by = count.number if count.number is not None else self.writer.value(count)
-            last = step is groups[0]
-            at = number if last else self.writer.divide(number, by, arith.RemUIOp)
-            if count.number is not None:
-                self.writer.bound(at, 0, count.number - 1)
-            self.group_numbers[step.loop] = at
-            number = number if last else self.writer.divide(number, by, arith.DivUIOp)
 
-    # within a group
+def _within(frame: Frame, scope: Scope) -> None:
+    """Write every op; all in one loop over lanes if they share the lanes."""
+    place_buffers(frame, scope)
+    if not frame.together:
+        for number, op in enumerate(frame.plan.ops):
+            _write_op(frame, op, frame.steps(number), frame.of_op(scope, frame.extents[number]))
+        return
+    shared = steps_of(frame.inner, scope.sizes)
 
-    def _within(self, scope: Scope) -> None:
-        """Write every op; all in one loop over lanes if they share the lanes."""
-        place_buffers(self, scope)
-        if not self.together:
-            for number, op in enumerate(self.plan.ops):
-                self.write_op(op, self.steps(number), self.of_op(scope, self.extents[number]))
-            return
-        shared = steps_of(self.inner, scope.sizes)
+    def each(here: Scope) -> None:
+        frame.places.registers.clear()
+        walk(frame, without_lanes(shared), here, (), lambda inner, _: _each(frame, inner) or ())
 
-        def each(here: Scope) -> None:
-            self.places.registers.clear()
-            self.walk(without_lanes(shared), here, (), lambda inner, _: self._each(inner))
+    in_lanes(frame, shared, scope, each)
 
-        self.in_lanes(shared, scope, each)
 
-    def _each(self, scope: Scope) -> State:
-        for number, op in enumerate(self.plan.ops):
-            own = steps_of(self.own_levels(number), scope.sizes)
-            self.write_op(op, own, self.of_op(scope, self.extents[number]))
-        return ()
+def _each(frame: Frame, scope: Scope) -> None:
+    for number, op in enumerate(frame.plan.ops):
+        own = steps_of(frame.own_levels(number), scope.sizes)
+        _write_op(frame, op, own, frame.of_op(scope, frame.extents[number]))
 
-    def write_op(self, op: Structured, steps: Sequence[Step], scope: Scope) -> None:
-        """Write one op."""
-        self.writer.location = op.op.location
-        self.number = self.plan.ops.index(op)
-        if op.carried:
-            Sum(self, op).write(steps, scope)
-            return
 
-        def inside(here: Scope) -> None:
-            self.walk(without_lanes(steps), here, (), lambda s, _: self.compute(op, s, ()))
+def _write_op(frame: Frame, op: Structured, steps: Sequence[Step], scope: Scope) -> None:
+    """Write one op."""
+    frame.writer.location = op.op.location
+    frame.number = frame.plan.ops.index(op)
+    if op.carried:
+        Sum(frame, op).write(steps, scope)
+        return
 
-        self.in_lanes(steps, scope, inside)
+    def inside(here: Scope) -> None:
+        walk(frame, without_lanes(steps), here, (), lambda s, _: compute(frame, op, s, ()))
+
+    in_lanes(frame, steps, scope, inside)

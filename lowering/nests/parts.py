@@ -9,25 +9,27 @@ from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
 
 from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.combining import combiner_of
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, element_of
-from stepwell.lowering.nests.points import Walker
+from stepwell.lowering.nests.frame import Frame
+from stepwell.lowering.nests.points import compute
 from stepwell.lowering.nests.scope import Scope
 from stepwell.lowering.nests.sums import Sum
 
 
-def write_parts(nest: Walker) -> None:
+def write_parts(frame: Frame) -> None:
     """Write every op of a kernel whose sums are split; ops without loops run once."""
-    for number, (op, ends) in enumerate(zip(nest.plan.ops, nest.extents, strict=True)):
-        nest.writer.location, nest.number = op.op.location, number
+    for number, (op, ends) in enumerate(zip(frame.plan.ops, frame.extents, strict=True)):
+        frame.writer.location, frame.number = op.op.location, number
         if op.carried:
-            _in_parts(nest, number, op, ends)
+            _in_parts(frame, number, op, ends)
         else:
-            nest.compute(op, Scope((Point(()),), ()), ())
+            compute(frame, op, Scope((Point(()),), ()), ())
 
 
-def _in_parts(nest: Walker, number: int, op: Structured, ends: Sequence[Index]) -> None:
-    writer, level = nest.writer, nest.groups[0]
+def _in_parts(frame: Frame, number: int, op: Structured, ends: Sequence[Index]) -> None:
+    writer, level = frame.writer, frame.groups[0]
     cut, many = level.loop, level.parts
     whole = Scope((Point(tuple(Index() for _ in ends)),), tuple(ends))
     partials = [
@@ -46,24 +48,23 @@ def _in_parts(nest: Walker, number: int, op: Structured, ends: Sequence[Index]) 
             del scope, point
             writer.store(value, partials[op.carried.index(output)], [part])
 
-        Sum(nest, op, keep).write(nest.steps(number), here)
+        Sum(frame, op, keep).write(frame.steps(number), here)
 
-    nest.over_groups(Index.of(many), group)
+    frame.over_groups(Index.of(many), group)
     point = whole.points[0]
     starts = [
-        op.initial.get(k) or nest.places.read(op, op.outputs[k], -1, whole, (point, point), {})
+        op.initial.get(k) or frame.places.read(op, op.outputs[k], -1, whole, (point, point), {})
         for k in op.carried
     ]
 
     def add(at: Index, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
         found: list[SSAValue] = []
         for total, partial, k in zip(totals, partials, op.carried, strict=True):
-            combiner = op.combiner(k)
-            assert combiner is not None, "checked"
-            found.append(writer.binary(combiner.op, total, writer.load(partial, [at])))
+            part = writer.load(partial, [at])
+            found.append(writer.binary(combiner_of(op, k).op, total, part))
         return found
 
     names = [op.name(k) for k in op.carried]
     totals = writer.loop((Index(), Index.of(many)), 1, starts, add, "r", names)
     for k, total in zip(op.carried, totals, strict=True):
-        nest.places.write(op.outputs[k], point, total)
+        frame.places.write(op.outputs[k], point, total)

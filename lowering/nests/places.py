@@ -52,6 +52,12 @@ class Places:
     passing: frozenset[SSAValue] = frozenset()
     """The buffers that are passed so."""
 
+    def begin_group(self) -> None:
+        """Begin a group in the block that is open: it has no memory yet."""
+        self.group = self.writer.block
+        self.tiles.clear()
+        self.owned.clear()
+
     def allocate(
         self, shape: Sequence[int], element: Attribute, space: str, hint: str | None
     ) -> SSAValue:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
-from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from stepwell.dialects.kernel.levels import LANE
@@ -16,106 +14,87 @@ from stepwell.lowering.linalg_to_loops.writer import Index
 from stepwell.lowering.nests.frame import Frame
 from stepwell.lowering.nests.kinds import KINDS
 from stepwell.lowering.nests.scope import Inner, Scope, State, begin
-from stepwell.lowering.nests.staging import stage
 from stepwell.lowering.nests.steps import Step, lanes_of
 from stepwell.transforms.passes import fail
 
-Found = TypeVar("Found")
+
+def walk(frame: Frame, steps: Sequence[Step], scope: Scope, state: State, leaf: Inner) -> State:
+    """Write levels around the code that ``leaf`` writes; return the accumulators after them."""
+    if not steps:
+        return leaf(scope, state)
+    step, *rest = steps
+    kind = KINDS[step.kind]
+    return kind.emit(frame, step, scope, state, lambda s, v: walk(frame, rest, s, v, leaf))
 
 
-class Walker(Frame):
-    """Walks down the levels of ops."""
+def in_lanes(
+    frame: Frame, steps: Sequence[Step], scope: Scope, inside: Callable[[Scope], None]
+) -> None:
+    """Open the lanes of an op, unless they are open, and write the steps of each."""
+    lanes = [step for step in steps if step.kind == LANE]
+    if scope.lane is not None:
+        inside(scope)
+        return
 
-    def walk(self, steps: Sequence[Step], scope: Scope, state: State, leaf: Inner) -> State:
-        """Write levels around the code that ``leaf`` writes; return the accumulators after them."""
-        if not steps:
-            return leaf(scope, state)
-        step, *rest = steps
-        kind = KINDS[step.kind]
-        return kind.emit(self, step, scope, state, lambda s, v: self.walk(rest, s, v, leaf))
+    def body(lane: Index) -> None:
+        here = replace(scope, lane=lane)
+        walk(frame, lanes, here, (), lambda s, _: inside(s) or ())
 
-    def staged(self, step: Step, scope: Scope, inner: Callable[[], Found]) -> Found:
-        """Write the contents of a step after staging its operands."""
-        numbers = [a.number for a in step.level.actions if a.name == "stage"]
-        found = [n for n in numbers if n is not None]
-        if not found:
-            return inner()
-        here = self.of_op(scope, self.extents[self.number])
-        return stage(self, self.plan.ops[self.number], found, here, inner)
+    frame.open_lanes = lanes
+    frame.over_lanes(lanes_of(lanes), body)
 
-    def in_lanes(
-        self, steps: Sequence[Step], scope: Scope, inside: Callable[[Scope], None]
-    ) -> None:
-        """Open the lanes of an op, unless they are open, and write the steps of each."""
-        lanes = [step for step in steps if step.kind == LANE]
-        if scope.lane is not None:
-            inside(scope)
-            return
 
-        def body(lane: Index) -> None:
-            here = replace(scope, lane=lane)
-            self.walk(lanes, here, (), lambda s, _: inside(s) or ())
+# points
 
-        self.open_lanes = lanes
-        self.over_lanes(lanes_of(lanes), body)
 
-    # points
+def compute(frame: Frame, op: Structured, scope: Scope, state: State) -> State:
+    """Write the body of an op at every point; store each result that is not accumulated."""
+    carried, after = op.carried, list(state)
+    body = BodyWriter(frame.writer, op)
+    loaded: dict[object, SSAValue] = {}
+    if any(k not in scope.exact for k in op.reduced):
+        fail(op.op, "the levels of a sum go beyond its end: walk through it in single steps")
+    for number, point in enumerate(scope.points):
+        inside = clamped(frame, scope, point)
+        here = list(state[number * len(carried) : (number + 1) * len(carried)])
 
-    def compute(self, op: Structured, scope: Scope, state: State) -> State:
-        """Write the body of an op at every point; store each result that is not accumulated."""
-        carried, after = op.carried, list(state)
-        body = BodyWriter(self.writer, op)
-        loaded: dict[object, SSAValue] = {}
-        if any(k not in scope.exact for k in op.reduced):
-            fail(op.op, "the levels of a sum go beyond its end: walk through it in single steps")
-        for number, point in enumerate(scope.points):
-            safe = self.safe(scope, point)
-            here = list(state[number * len(carried) : (number + 1) * len(carried)])
+        def read(access: Access, k: int, at: tuple[Point, Point] = (point, inside)) -> SSAValue:
+            return frame.places.read(op, access, k, scope, at, loaded if k >= 0 else {})
 
-            def read(access: Access, k: int, at: tuple[Point, Point] = (point, safe)) -> SSAValue:
-                return self.places.read(op, access, k, scope, at, loaded if k >= 0 else {})
+        values = body.write(inside, arguments(op, here, read))
+        for k, value in enumerate(values):
+            if k in carried:
+                wide = frame.writer.broadcast(value, point.width)
+                after[number * len(carried) + carried.index(k)] = wide
+            else:
+                store(frame, op, k, scope, point, value)
+    return after
 
-            values = body.write(safe, arguments(op, here, read))
-            for k, value in enumerate(values):
-                if k in carried:
-                    wide = self.writer.broadcast(value, point.width)
-                    after[number * len(carried) + carried.index(k)] = wide
-                else:
-                    self.store(op, k, scope, point, value)
-        return after
 
-    def safe(self, scope: Scope, point: Point) -> Point:
-        """Return a point with indices clamped to their loops: nothing beyond is stored."""
-        for k in range(len(point.indices)):
-            if k in scope.exact:
-                continue
-            if point.width and k == point.axis:
-                fail(self.plan.ops[0].op, "a vector of a group must not end beyond its loop")
-            inside = self.writer.minimum(begin(point, k), scope.ends[k] + -1)
-            point = point.bind(k, inside)
-        return point
+def clamped(frame: Frame, scope: Scope, point: Point) -> Point:
+    """Return a point with indices clamped to their loops: nothing beyond is stored."""
+    for k in range(len(point.indices)):
+        if k in scope.exact:
+            continue
+        if point.width and k == point.axis:
+            fail(frame.plan.ops[0].op, "a vector of a group must not end beyond its loop")
+        inside = frame.writer.minimum(begin(point, k), scope.ends[k] + -1)
+        point = point.bind(k, inside)
+    return point
 
-    def store(
-        self, op: Structured, output: int, scope: Scope, point: Point, value: SSAValue
-    ) -> None:
-        """Write a result, guarded by tests that the point is within all loops."""
-        access, writer = op.outputs[output], self.writer
-        known = self.plan.buffers[access.buffer]
-        last = known.last_writer == self.plan.ops.index(op)
-        if self.places.keep(access, scope, point, value) and (known.alloc or not last):
-            return
-        tests = [
-            writer.compare("slt", begin(point, k), scope.ends[k])
-            for k in sorted(dims_of(access.exprs))
-            if k not in scope.exact and not self._is_below(point, k, scope)
-        ]
-        if not tests:
-            self.places.write(access, point, value)
-            return
-        whole = tests[0]
-        for test in tests[1:]:
-            whole = writer.binary(arith.AndIOp, whole, test)
-        writer.branch(whole, lambda: self.places.write(access, point, value), lambda: None)
 
-    def _is_below(self, point: Point, k: int, scope: Scope) -> bool:
-        return self.writer.is_within(begin(point, k), scope.ends[k]) is True
+def store(
+    frame: Frame, op: Structured, output: int, scope: Scope, point: Point, value: SSAValue
+) -> None:
+    """Write a result, guarded by tests that the point is within all loops."""
+    access, writer = op.outputs[output], frame.writer
+    known = frame.plan.buffers[access.buffer]
+    last = known.last_writer == frame.plan.ops.index(op)
+    if frame.places.keep(access, scope, point, value) and (known.alloc or not last):
+        return
+    tests = [
+        writer.compare("slt", begin(point, k), scope.ends[k])
+        for k in sorted(dims_of(access.exprs))
+        if k not in scope.exact and not writer.is_within(begin(point, k), scope.ends[k])
+    ]
+    writer.branch(writer.every(tests), lambda: frame.places.write(access, point, value))

@@ -14,18 +14,21 @@ from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dim
 from stepwell.lowering.linalg_to_loops.writer import Index, element_of
 from stepwell.lowering.nests.frame import Frame
 from stepwell.lowering.nests.places import LOCAL, Tile
-from stepwell.lowering.nests.scope import Scope, State
+from stepwell.lowering.nests.scope import Scope
+from stepwell.lowering.nests.steps import Step
 from stepwell.transforms.passes import fail
 
 Found = TypeVar("Found")
 
 
-def stage(
-    frame: Frame, op: Structured, numbers: Sequence[int], scope: Scope, inner: Callable[[], Found]
-) -> Found:
-    """Copy the part of each input that this step reads, then write the contents of the step."""
+def staged(frame: Frame, step: Step, scope: Scope, inner: Callable[[], Found]) -> Found:
+    """Copy the part of each staged input that a step reads, then write the step's contents."""
+    numbers = [a.number or 0 for a in step.level.actions if a.name == "stage"]
+    if not numbers:
+        return inner()
+    op, here = frame.plan.ops[frame.number], frame.of_op(scope, frame.extents[frame.number])
     for number in numbers:
-        frame.places.staged[op, number] = _copied(frame, op, number, scope)
+        frame.places.staged[op, number] = _copied(frame, op, number, here)
     found = inner()
     for number in numbers:
         del frame.places.staged[op, number]
@@ -58,7 +61,7 @@ def _copied(frame: Frame, op: Structured, number: int, scope: Scope) -> Tile:
     ends = [frame.dim(access.buffer, d) for d in range(len(shape))]
 
     def copy(lane: Index) -> None:
-        def one(at: Index, _: State) -> State:
+        def one(at: Index) -> None:
             where: list[Index] = []
             rest = at
             for size in reversed(shape):
@@ -69,10 +72,8 @@ def _copied(frame: Frame, op: Structured, number: int, scope: Scope) -> Tile:
                 for b, w, end in zip(begins, where, ends, strict=True)
             ]
             writer.store(writer.load(access.buffer, there), memory, where)
-            return ()
 
-        total = Index.of(prod(shape))
-        writer.loop((lane, total), frame.lanes, (), one)
+        writer.each((lane, Index.of(prod(shape))), frame.lanes, one, "i")
 
     frame.over_lanes(min(frame.lanes, prod(shape)), copy)
     return Tile(memory, tuple(begins))

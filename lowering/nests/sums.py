@@ -10,13 +10,14 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
-from stepwell.analysis.combiners import Combiner
 from stepwell.dialects.kernel.levels import LANE
 from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.combining import combine, combiner_of
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, element_of
+from stepwell.lowering.nests.frame import Frame
 from stepwell.lowering.nests.places import LANES, LOCAL
-from stepwell.lowering.nests.points import Walker
+from stepwell.lowering.nests.points import clamped, compute, in_lanes, store, walk
 from stepwell.lowering.nests.scope import Scope, State
 from stepwell.lowering.nests.steps import Step
 from stepwell.transforms.passes import fail
@@ -28,13 +29,13 @@ Finish: TypeAlias = Callable[[int, Scope, Point, SSAValue], None]
 class Sum:
     """One op that reduces."""
 
-    def __init__(self, nest: Walker, op: Structured, finish: Finish | None = None) -> None:
-        self.nest, self.op, self.writer = nest, op, nest.writer
+    def __init__(self, frame: Frame, op: Structured, finish: Finish | None = None) -> None:
+        self.frame, self.op, self.writer = frame, op, frame.writer
         self.finish: Finish = finish or self._store
         self.starts_empty = finish is not None
 
     def _store(self, output: int, scope: Scope, point: Point, value: SSAValue) -> None:
-        self.nest.store(self.op, output, scope, point, value)
+        store(self.frame, self.op, output, scope, point, value)
 
     def _is_sum(self, step: Step) -> bool:
         return self.op.reductions[step.loop]
@@ -56,7 +57,7 @@ class Sum:
         elif outside:
             self._in_steps(lanes, outside, inside, scope)
         else:
-            self.nest.in_lanes(lanes, scope, lambda s: self._in_registers(inside, s))
+            in_lanes(self.frame, lanes, scope, lambda s: self._in_registers(inside, s))
 
     # points of one lane
 
@@ -64,12 +65,12 @@ class Sum:
         """Return the scope of all points whose sums a lane accumulates side by side."""
         found: list[Scope] = []
         own = [step for step in steps if not self._is_sum(step)]
-        self.nest.walk(own, scope, (), lambda s, _: found.append(s) or ())
+        walk(self.frame, own, scope, (), lambda s, _: found.append(s) or ())
         return found[0]
 
     def _loops(self, steps: Sequence[Step], scope: Scope, state: State) -> State:
         sums = [step for step in steps if self._is_sum(step)]
-        return self.nest.walk(sums, scope, state, lambda s, v: self.nest.compute(self.op, s, v))
+        return walk(self.frame, sums, scope, state, lambda s, v: compute(self.frame, self.op, s, v))
 
     def _start(self, scope: Scope) -> list[SSAValue]:
         return [self._first(k, scope, p) for p in scope.points for k in self.op.carried]
@@ -77,9 +78,9 @@ class Sum:
     def _first(self, output: int, scope: Scope, point: Point) -> SSAValue:
         value = self.op.initial.get(output)
         if value is None:
-            safe = self.nest.safe(scope, self._at_start(point))
+            safe = clamped(self.frame, scope, self._at_start(point))
             access = self.op.outputs[output]
-            value = self.nest.places.read(self.op, access, -1, scope, (point, safe), {})
+            value = self.frame.places.read(self.op, access, -1, scope, (point, safe), {})
         return self.writer.broadcast(value, point.width)
 
     def _at_start(self, point: Point) -> Point:
@@ -105,7 +106,7 @@ class Sum:
             self._finish(points, self._loops(inside, points, self._start(points)))
             return ()
 
-        self.nest.walk(outside, scope, (), at)
+        walk(self.frame, outside, scope, (), at)
 
     # lanes that synchronise between the steps of a sum
 
@@ -120,11 +121,11 @@ class Sum:
         scope: Scope,
     ) -> None:
         """Keep the accumulators of each lane in its registers between staged steps."""
-        nest, writer = self.nest, self.writer
+        frame, writer = self.frame, self.writer
         slots = prod(s.count for s in inside if not self._is_sum(s))
         kinds = self._kinds()
         kept = [
-            nest.places.allocate([nest.lanes, slots], kind, LANES, self.op.name(k))
+            frame.places.allocate([frame.lanes, slots], kind, LANES, self.op.name(k))
             for k, kind in zip(self.op.carried, kinds, strict=True)
         ]
 
@@ -154,34 +155,28 @@ class Sum:
             points = self._points(inside, here)
             self._finish(points, [writer.load(memory, at) for memory, at in each(points)])
 
-        nest.in_lanes(lanes, scope, begin)
-        nest.walk(outside, scope, (), lambda s, _: nest.in_lanes(lanes, s, step) or ())
-        nest.in_lanes(lanes, scope, end)
+        in_lanes(frame, lanes, scope, begin)
+        walk(frame, outside, scope, (), lambda s, _: in_lanes(frame, lanes, s, step) or ())
+        in_lanes(frame, lanes, scope, end)
 
     def _names(self, points: Scope) -> list[int]:
         return [k for _ in points.points for k in self.op.carried]
 
     # lanes that share a sum
 
-    def _combiner(self, output: int) -> Combiner:
-        found = self.op.combiner(output)
-        if found is None:
-            fail(self.op.op, f"output {output} is not a reduction whose order is free")
-        return found
-
     def _in_tree(self, lanes: Sequence[Step], inside: Sequence[Step], scope: Scope) -> None:
         """Accumulate a part in each lane, then combine halves of the lanes down to one."""
-        nest, writer, op = self.nest, self.writer, self.op
+        frame, writer, op = self.frame, self.writer, self.op
         shared = [step for step in lanes if self._is_sum(step)]
         others = [step for step in lanes if not self._is_sum(step)]
         if list(lanes) != [*shared, *others]:
             fail(op.op, "lanes that share a sum come before those that do not")
         many, own = prod(s.count for s in shared), prod(s.count for s in others)
         slots = prod(s.count for s in inside if not self._is_sum(s))
-        combiners = [self._combiner(k) for k in op.carried]
+        combiners = [combiner_of(self.op, k) for k in op.carried]
         shape = [slots, many * own]
         parts = [
-            nest.places.allocate(shape, kind, LOCAL, f"{op.name(k) or 'sum'}_parts")
+            frame.places.allocate(shape, kind, LOCAL, f"{op.name(k) or 'sum'}_parts")
             for k, kind in zip(op.carried, self._kinds(), strict=True)
         ]
 
@@ -197,19 +192,19 @@ class Sum:
                 slot, which = divmod(n, len(parts))
                 writer.store(value, parts[which], [Index.of(slot), here.lane or Index()])
 
-        nest.in_lanes(lanes, scope, own_part)
+        in_lanes(frame, lanes, scope, own_part)
         half = many // 2
         while half:
-            nest.over_lanes(half * own, lambda lane, far=half * own: self._add(parts, lane, far))
+            frame.over_lanes(half * own, lambda lane, far=half * own: self._add(parts, lane, far))
             half //= 2
 
         def end(here: Scope) -> None:
             self._finish_tree(parts, self._points(inside, here))
 
         if others:
-            nest.in_lanes(others, scope, end)
+            in_lanes(frame, others, scope, end)
         else:
-            nest.over_lanes(1, lambda lane: end(replace(scope, lane=lane)))
+            frame.over_lanes(1, lambda lane: end(replace(scope, lane=lane)))
 
     def _finish_tree(self, parts: Sequence[SSAValue], points: Scope) -> None:
         """Write the results from the parts of the first lanes and the initial values."""
@@ -221,7 +216,7 @@ class Sum:
         ]
         if not self.starts_empty:
             totals = [
-                self.writer.binary(self._combiner(k).op, start, total, total.name_hint)
+                self.writer.binary(combiner_of(self.op, k).op, start, total, total.name_hint)
                 for k, start, total in zip(
                     self._names(points), self._start(points), totals, strict=True
                 )
@@ -231,12 +226,12 @@ class Sum:
     def _add(self, parts: Sequence[SSAValue], lane: Index, far: int) -> None:
         """Combine each lane's parts with those of the lane ``far`` lanes after it."""
         for memory, output in zip(parts, self.op.carried, strict=True):
-            combiner = self._combiner(output)
+            combiner = combiner_of(self.op, output)
             for slot in range(_rows(memory)):
                 at = [Index.of(slot), lane]
                 a = self.writer.load(memory, at)
                 b = self.writer.load(memory, [Index.of(slot), lane + far])
-                self.writer.store(self.writer.binary(combiner.op, a, b), memory, at)
+                self.writer.store(combine(self.writer, combiner, a, b), memory, at)
 
 
 def _rows(memory: SSAValue) -> int:

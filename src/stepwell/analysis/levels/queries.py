@@ -85,12 +85,14 @@ def write_all(function: kernel.FuncOp, schedules: Sequence[Schedule]) -> None:
 class KernelLevels:
     """The levels of one kernel, and what follows from them.
 
-    Without levels, and with groups, which `lowering.nests` reads, the loops are nested in order.
+    Without levels, and with groups, the loops are nested in order.
     """
 
     def __init__(self, function: kernel.FuncOp, schedule: Schedule | None) -> None:
         self.function = function
-        self.schedule = Schedule() if schedule is None or schedule.has_groups else schedule
+        self.groups = schedule if schedule is not None and schedule.has_groups else None
+        """The levels of groups of work-items, which `lowering.nests` reads."""
+        self.schedule = Schedule() if schedule is None or self.groups else schedule
         self.ops = loop_ops(function)
         self.shared = choices.number(function, "kernel.shared")
         """How many of the first loops all ops share."""
