@@ -222,15 +222,12 @@ class BodyWriter:
         hint = op.results[0].name_hint
         tests = self._inside(shift, at, point.width, values)
 
-        def side_by_side() -> list[SSAValue]:
-            return [self.writer.load(buffer, [*rows, at], point.width, hint)]
-
-        if tests is None:
-            return side_by_side()[0]
-        width = _widths(operands)
-        return self.writer.either(tests, side_by_side, lambda: [self._gather(op, operands, width)])[
-            0
-        ]
+        (found,) = self.writer.either(
+            tests,
+            lambda: [self.writer.load(buffer, [*rows, at], point.width, hint)],
+            lambda: [self._gather(op, operands, _widths(operands))],
+        )
+        return found
 
     def _first(self, value: SSAValue, point: Point, values: dict[SSAValue, SSAValue]) -> Index:
         """Return the index of the first lane of an index that increases by 1 with the lanes."""
@@ -260,12 +257,10 @@ class BodyWriter:
         """Return whether all lanes from ``at`` on are within the limits; None if always."""
         tests = [("sge", 0, limit) for limit in shift.lows]
         tests += [("sle", 1 - width, limit) for limit in shift.highs]
-        found: SSAValue | None = None
-        for side, less, limit in tests:  # nothing is added to an index: it might wrap around
-            end = self._as_index(values.get(limit, limit)) + less
-            test = self.writer.compare(side, at, end)
-            found = test if found is None else self.writer.binary(arith.AndIOp, found, test)
-        return found
+        return self.writer.every(  # nothing is added to an index: it might wrap around
+            self.writer.compare(side, at, self._as_index(values.get(limit, limit)) + less)
+            for side, less, limit in tests
+        )
 
     def _gather(self, op: memref.LoadOp, operands: Sequence[SSAValue], width: int) -> SSAValue:
         """Load each lane from its own index."""

@@ -31,19 +31,17 @@ def through_borders(frame: Frame, k: int, unit: int, inside: Inside) -> None:
     few = writer.compare("slt", high - low, Index.of(unit))
     low, high = (_select(writer, few, extent, each) for each in (low, high))
 
-    def alone(n: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    def alone(n: Index) -> None:
         before = writer.compare("slt", n, low)
         inside(Taken(_select(writer, before, n, n - low + high), 1))
-        return ()
 
-    def tile(start: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    def tile(start: Index) -> None:
         frame.memory.inside = _axes_along(frame.plan, k)
         inside(Taken(writer.minimum(start, high + -unit), unit))
         frame.memory.inside = ()
-        return ()
 
-    writer.loop((Index(), low + (extent - high)), 1, (), alone, hint)
-    writer.loop((low, high), unit, (), tile, hint)
+    writer.each((Index(), low + (extent - high)), 1, alone, hint)
+    writer.each((low, high), unit, tile, hint)
 
 
 def _axes_along(plan: Plan, loop: int) -> set[Axis]:

@@ -6,7 +6,7 @@ that block and the loops inside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, TypeVar
@@ -125,6 +125,13 @@ class Builder:
         properties: dict[str, Attribute] = {"overflowFlags": _NO_FLAGS} if overflow else {}
         new = op.create(operands=[lhs, rhs], result_types=[lhs.type], properties=properties)
         return self.result(new, hint)
+
+    def every(self, tests: Iterable[SSAValue]) -> SSAValue | None:
+        """Return whether all tests hold, which are written one after another; None without any."""
+        found: SSAValue | None = None
+        for test in tests:
+            found = test if found is None else self.binary(arith.AndIOp, found, test)
+        return found
 
     def across(self, kind: str, lanes: SSAValue, hint: str | None = None) -> SSAValue:
         """Combine the lanes of a vector; ``kind`` is a name in vector.reduction."""

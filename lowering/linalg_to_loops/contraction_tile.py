@@ -148,7 +148,7 @@ class Tiles:
         if self.unit is not None:
             self.unit.tile(at, self.operands.since, self.steps, self.cut is not None)
             if not self.unit.into_result:
-                self._if_last(lambda: self.finish_tile(at), lambda: None)
+                self._if_last(lambda: self.finish_tile(at))
             return
         sums = (None,) * len(self.of.sum.reduced)
         if self.buffers is not None:
@@ -252,23 +252,15 @@ class Tiles:
 
     # epilogues
 
-    def _if_last(self, then: Callable[[], None], no: Callable[[], None]) -> None:
+    def _if_last(self, then: Callable[[], None], no: Callable[[], None] = lambda: None) -> None:
         """Write ``then`` for the last part of the sum, ``no`` for the others."""
-        if self.cut is None:
-            then()
-            return
         end = self.operands.since + self.count
-        self.writer.branch(self.writer.compare("sge", end, self.extent), then, no)
+        last = None if self.cut is None else self.writer.compare("sge", end, self.extent)
+        self.writer.branch(last, then, no)
 
     def _epilogue(self, at: Ranges, done: list[SSAValue]) -> None:
         """Write the epilogue, on registers where the tile is inside."""
         rows, columns = at[self.of.row], at[self.of.column]
-        pairs: list[tuple[Index, Index]] = []
-        if not self._is_whole(self.of.row):
-            pairs.append((rows.start + rows.size, rows.end))
-        if not self._is_whole(self.of.column):
-            pairs.append((columns.start + columns.size, self.frame.ends[self.of.column]))
-        tests = [] if self.long else [self.writer.compare("sle", *pair) for pair in pairs]
 
         def inside() -> None:
             points = self._grid(at, [rows.start + r for r in range(rows.size)])
@@ -278,13 +270,16 @@ class Tiles:
             self.sums.store(at, done)
             self.finish_tile(at)
 
-        if self.long or not tests:
-            (edge if self.long else inside)()
+        if self.long:
+            edge()
             return
-        condition = tests[0]
-        for other in tests[1:]:
-            condition = self.writer.binary(arith.AndIOp, condition, other)
-        self.writer.branch(condition, inside, edge)
+        tests: list[SSAValue] = []
+        if not self._is_whole(self.of.row):
+            tests.append(self.writer.compare("sle", rows.start + rows.size, rows.end))
+        if not self._is_whole(self.of.column):
+            last = columns.start + columns.size
+            tests.append(self.writer.compare("sle", last, self.frame.ends[self.of.column]))
+        self.writer.branch(self.writer.every(tests), inside, edge)
 
     def finish_tile(self, at: Ranges) -> None:
         """Write the epilogue of a tile vector by vector from the sums in scratch."""

@@ -145,16 +145,10 @@ class DotPacking(Packing):
         elif self.keeps_rows:
             self._by_elements(inside)
         elif self.width > 1 and lanes_at(self.source, self.column, self.width) == self.width:
-            if inside.number == self.columns:
-                self._across_columns(inside)
-                return
-            whole = writer.compare("eq", inside, Index.of(self.columns))
-            across = Index.of(self.columns), inside
-            writer.branch(
-                whole,
-                lambda: self._across_columns(across[0]),
-                lambda: self._across_columns(across[1]),
-            )
+            all = Index.of(self.columns)
+            whole = None if inside == all else writer.compare("eq", inside, all)
+            across = self._across_columns
+            writer.branch(whole, lambda: across(all), lambda: across(inside))
         else:
             self._by_elements(inside)
 
@@ -191,10 +185,7 @@ class DotPacking(Packing):
         writer = self.frame.writer
         whole = writer.divide(self.count, self.terms, arith.DivUIOp)
 
-        def word(n: Index) -> None:
-            write(n, self.terms)
-
-        writer.each((first or Index(), whole), 1, word, "k")
+        writer.each((first or Index(), whole), 1, lambda n: write(n, self.terms), "k")
         left = self.count - whole * self.terms
         if left.number is not None:
             if left.number:
@@ -202,7 +193,7 @@ class DotPacking(Packing):
             return
         for size in range(1, self.terms):
             some = writer.compare("eq", left, Index.of(size))
-            writer.branch(some, lambda size=size: write(whole, size), lambda: None)
+            writer.branch(some, lambda size=size: write(whole, size))
 
     def _store_word(self, word: SSAValue, n: Index, column: Index) -> None:
         """Store a word, or a vector of words."""
@@ -304,10 +295,7 @@ class DotPacking(Packing):
         whole = writer.divide(self.count, self.terms, arith.DivUIOp)
         end = writer.last_whole(Index(), whole, self.width)
 
-        def vectors(n: Index) -> None:
-            write(n)
-
-        writer.each((Index(), end), self.width, vectors, "k")
+        writer.each((Index(), end), self.width, write, "k")
         known = whole.number
         if known is None or known < self.width or known == end.number:
             return end

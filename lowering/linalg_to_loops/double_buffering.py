@@ -55,9 +55,7 @@ class DoubleBuffering:
         self._begin(Index())
 
         def row(k: Index) -> None:
-            self.writer.each(
-                (Index(), self.here), 1, lambda panel: self._copy(k, panel) and None, "j"
-            )
+            self.writer.each((Index(), self.here), 1, lambda panel: self._copy(k, panel), "j")
 
         self.writer.each((Index(), self.count), 1, row, "k")
 

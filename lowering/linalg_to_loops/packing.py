@@ -163,11 +163,8 @@ class Packing:
         if len(outer) < len(self.sums) and self.run is None:
             size = size_of(self.op, self.sums[len(outer)])
 
-            def body(at: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                self._around([*outer, at])
-                return ()
-
-            self.frame.writer.loop((Index(), Index.of(size)), 1, (), body, "k")
+            bounds = Index(), Index.of(size)
+            self.frame.writer.each(bounds, 1, lambda at: self._around([*outer, at]), "k")
             return
         self.outer = outer
         extent = self.frame.ends[self.column]
@@ -251,32 +248,27 @@ class Packing:
 
     def _transposed(self, end: Index) -> None:
         """Transpose columns that are contiguous along the sum through registers."""
-
-        def column(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            self._transpose(c, self.width)
-            return ()
-
-        self.frame.writer.loop((Index(), end), self.width, (), column, "j")
+        column = partial(self._transpose, some=self.width)
+        self.frame.writer.each((Index(), end), self.width, column, "j")
 
     def _transpose(self, c: Index, some: int) -> None:
         """Transpose ``some`` columns from ``c``, at most a vector of them; pad with zeros."""
         writer, width = self.frame.writer, self.width
         empty = [writer.splat(self.zero, width) for _ in range(width - some)]
 
-        def block(k: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def block(k: Index, size: int) -> None:
             if size == 1:
                 for value in empty[:1]:
                     self._store(value, k, c)
                 for n in range(some):
-                    self._store(self._element(self._point(c + n, k)), k, c + n)
-                return ()
+                    self._copy_lanes(c + n, 1, k)
+                return
             points = [self._point(c + n, k, self.depth, width) for n in range(some)]
             rows = [self._element(p) for p in points]
             for n, value in enumerate(transpose_block(writer, [*rows, *empty]) if some else empty):
                 self._store(value, k + n, c)
-            return ()
 
-        writer.sweep((Index(), self.count), [width, 1], (), block, "k")
+        writer.cover((Index(), self.count), [width, 1], block, "k")
 
     def _known_edge(self, inside: int) -> None:
         """Copy ``inside`` columns in vectors; pad the rest with zeros."""
@@ -312,49 +304,38 @@ class Packing:
             self._transposed_edge(inside)
             return
         along = lanes_at(self.source, self.column, self.width) == self.width
-        lanes = self.width if along and self.width > 1 else 0
-        sizes = [self.width, 1] if lanes else [1]
+        sizes = [self.width, 1] if along and self.width > 1 else [1]
 
-        def each(k: Index, c: Index, size: int) -> None:
-            width = lanes if size > 1 else 0
-            value = self._element(self._point(c, k, self.column if width else -1, width))
-            self._store(value, k, c)
+        def row(k: Index) -> None:
+            self._clear(k)
+            copy = partial(self._copy_lanes, k=k)
+            writer.cover((Index(), inside), sizes, copy, "j")
 
-        empty = writer.splat(self.zero, self.width if self.width > 1 else 0)
+        writer.each((Index(), self.count), 1, row, "k")
 
-        def row(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            def copy(c: Index, size: int, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                each(k, c, size)
-                return ()
+    def _clear(self, k: Index) -> None:
+        """Set a row of the panel to zero."""
+        empty = self.frame.writer.splat(self.zero, self.width if self.width > 1 else 0)
+        for c in range(0, self.columns, self.width):
+            self._store(empty, k, Index.of(c))
 
-            for c in range(0, self.columns, self.width):
-                self._store(empty, k, Index.of(c))
-            return writer.sweep((Index(), inside), sizes, (), copy, "j")
-
-        writer.loop((Index(), self.count), 1, (), row, "k")
+    def _copy_lanes(self, column: Index, size: int, k: Index) -> None:
+        """Copy ``size`` columns of a row that are contiguous, or one."""
+        lanes = size if size > 1 else 0
+        axis = self.column if lanes else -1
+        self._store(self._element(self._point(column, k, axis, lanes)), k, column)
 
     def _transposed_edge(self, inside: Index) -> None:
         """Transpose ``inside`` columns through registers where whole blocks fit; pad with zeros."""
-        writer = self.frame.writer
-        empty = writer.splat(self.zero, self.width)
+        writer, rows = self.frame.writer, (Index(), self.count)
 
-        def row(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            for c in range(0, self.columns, self.width):
-                self._store(empty, k, Index.of(c))
-            return ()
+        def column(c: Index) -> None:
+            writer.each(rows, 1, partial(self._copy_lanes, c, 1), "k")
 
-        def column(c: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            def copy(k: Index, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                self._store(self._element(self._point(c, k)), k, c)
-                return ()
-
-            writer.loop((Index(), self.count), 1, (), copy, "k")
-            return ()
-
-        writer.loop((Index(), self.count), 1, (), row, "k")
+        writer.each(rows, 1, self._clear, "k")
         whole = writer.last_whole(Index(), inside, self.width)
         self._transposed(whole)
-        writer.loop((whole, inside), 1, (), column, "j")
+        writer.each((whole, inside), 1, column, "j")
 
 
 def size_of(op: Structured, k: int) -> int:

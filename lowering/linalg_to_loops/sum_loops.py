@@ -68,9 +68,8 @@ class Sum:
             if not reduced
             and (k not in frame.begins if k < frame.plan.levels.shared else op.initial)
         ]
-        if (some := meets(self.writer, op, whole, points)) is not None:
-            return self.writer.either(some, lambda: self._totals(points, state), lambda: state)
-        return self._totals(points, state)
+        some = meets(self.writer, op, whole, points)
+        return self.writer.either(some, lambda: self._totals(points, state), lambda: state)
 
     def _totals(self, points: Sequence[Point], state: list[SSAValue]) -> list[SSAValue]:
         points, op = self._numbered(points), self.op

@@ -153,7 +153,7 @@ def _masked(writer: Writer, loop: Loop, inside: Inside) -> None:
     left = writer.value(upper - lower)
     masked = replace(loop.taken(writer, lower, loop.width), first=left)
     some = writer.compare("sgt", Index.of(left), Index())
-    writer.branch(some, lambda: inside(masked), lambda: None)
+    writer.branch(some, lambda: inside(masked))
 
 
 def steps(width: int, count: int) -> list[int]:

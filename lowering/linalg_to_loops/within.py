@@ -48,16 +48,12 @@ def meets(
     writer: Writer, op: Structured, loops: Sequence[int], points: Sequence[Point]
 ) -> SSAValue | None:
     """Return whether some of ``points`` is in the parts of these loops; None if always."""
-    found: SSAValue | None = None
+    tests: list[SSAValue] = []
     for loop in loops:
-        if (limits := op.within.get(loop)) is None or (ends := _ends(points, loop)) is None:
-            continue
-        for test in (
-            writer.compare("slt", ends[0], limits[1]),
-            writer.compare("sgt", ends[1], limits[0]),
-        ):
-            found = test if found is None else writer.binary(arith.AndIOp, found, test)
-    return found
+        if (limits := op.within.get(loop)) is not None and (ends := _ends(points, loop)):
+            tests.append(writer.compare("slt", ends[0], limits[1]))
+            tests.append(writer.compare("sgt", ends[1], limits[0]))
+    return writer.every(tests)
 
 
 def _ends(points: Sequence[Point], loop: int) -> tuple[Index, Index] | None:

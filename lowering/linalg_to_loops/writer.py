@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.dialects import arith, memref, scf, vector
@@ -215,13 +215,6 @@ class Writer(Builder):
     def compare(self, how: str, a: Index, b: Index) -> SSAValue:
         """Return the comparison of two indices by a predicate: `sle`, `sge`, ..."""
         return self.result(arith.CmpiOp(self.value(a), self.value(b), how))
-
-    def every(self, tests: Iterable[SSAValue]) -> SSAValue | None:
-        """Return whether all tests hold, which are written one after another; None without any."""
-        found: SSAValue | None = None
-        for test in tests:
-            found = test if found is None else self.binary(arith.AndIOp, found, test)
-        return found
 
     def branch(
         self,
