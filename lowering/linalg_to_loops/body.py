@@ -149,13 +149,7 @@ class BodyWriter:
     def _scalar(self, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
         if len(op.results) != 1 or op.regions:
             fail(op, f"{op.name} cannot stand in the body of a structured op")
-        new = type(op).create(
-            operands=operands,
-            result_types=[op.results[0].type],
-            properties=dict(op.properties),
-            attributes=dict(op.attributes),
-        )
-        return self.writer.result(new, op.results[0].name_hint)
+        return self.writer.again(op, operands, op.results[0].type, op.results[0].name_hint)
 
     def _lanes(self, op: Operation, operands: list[SSAValue], width: int) -> SSAValue:
         """Write an arith or math op, or a dot product of bytes, on vectors."""
@@ -166,14 +160,8 @@ class BodyWriter:
             return self._one_by_one(op, operands, width)
         keep = 1 if isinstance(op, arith.SelectOp) else 0
         wide = [*operands[:keep], *(self.writer.broadcast(v, width) for v in operands[keep:])]
-        type_ = vector_type(op.results[0].type, width)
-        new = type(op).create(
-            operands=wide,
-            result_types=[type_],
-            properties=dict(op.properties),
-            attributes=dict(op.attributes),
-        )
-        return self.writer.result(new, op.results[0].name_hint)
+        type = vector_type(op.results[0].type, width)
+        return self.writer.again(op, wide, type, op.results[0].name_hint)
 
     def _one_by_one(self, op: Operation, operands: Sequence[SSAValue], width: int) -> SSAValue:
         """Write an op that has no vector form once for each lane."""

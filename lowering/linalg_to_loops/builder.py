@@ -78,6 +78,18 @@ class Builder:
             op.results[0].name_hint = hint
         return op.results[0]
 
+    def again(
+        self, op: Operation, operands: Sequence[SSAValue], type: Attribute, hint: str | None
+    ) -> OpResult:
+        """Append an op like ``op`` on other operands, whose result is of ``type``."""
+        new = op.create(
+            operands=operands,
+            result_types=[type],
+            properties=dict(op.properties),
+            attributes=dict(op.attributes),
+        )
+        return self.result(new, hint)
+
     def find(self, key: object) -> SSAValue | None:
         """Return the value already written under ``key``, None if there is none."""
         return next((scope[key] for scope in reversed(self._scopes) if key in scope), None)

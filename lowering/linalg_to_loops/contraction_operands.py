@@ -119,7 +119,7 @@ class Operands:
         packing = Packing(self.frame, product, operand, loop, op.reduced, columns)
         steps = [x.step for x in self.of.levels.levels[:around] if x.loop == loop]
         packing.even = columns == size and not any(step % columns for step in steps)
-        self.product = replace(self.product, body=packing.body_after_widening())
+        self.product = replace(self.product, body=packing.widening.body_after())
         return Packed(packing, at)
 
     def _position(self, operand: int, level: int) -> int:

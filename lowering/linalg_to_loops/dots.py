@@ -20,13 +20,14 @@ from xdsl.ir.affine import AffineDimExpr
 from xdsl.utils.type import get_element_type_or_self
 
 from stepwell.analysis.products import dot_elements
+from stepwell.analysis.structured import bits_of, element
 from stepwell.core.dot_instructions import WORD
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.builder import vector_type
 from stepwell.lowering.linalg_to_loops.frame import Frame
-from stepwell.lowering.linalg_to_loops.packing import Packing, bits_of
+from stepwell.lowering.linalg_to_loops.packing import Packing, size_of
 from stepwell.lowering.linalg_to_loops.plan import Buffer
 from stepwell.lowering.linalg_to_loops.register_transpose import transpose_block
 from stepwell.lowering.linalg_to_loops.runs import Run
@@ -83,8 +84,8 @@ class DotPacking(Packing):
         by_rows: bool = False,
     ) -> None:
         super().__init__(frame, op, operand, column, sums, columns)
-        self.element, self.widening = i32, []
-        self.bits = bits_of(element_of(self.source.buffer))
+        self.widening.casts = []  # a word holds elements as they are
+        self.bits = bits_of(element(self.source.buffer))
         self.terms = WORD // self.bits
         """Elements of a word."""
         self.biased = biased
@@ -104,7 +105,7 @@ class DotPacking(Packing):
         """Return the number of words for each loop of the sum."""
         count = max(-(-depth // self.terms), 1)
         apart = ROW_PADDING_WORDS if self.keeps_rows and not self.sums else 0
-        return [*(max(n, 1) for n in self._outer_sizes()), count + apart]
+        return [*(max(size_of(self.op, k), 1) for k in self.sums), count + apart]
 
     def allocate(self, depth: int) -> None:
         """Allocate the scratch and set ``access`` to the innermost loop's read of it."""
@@ -117,29 +118,15 @@ class DotPacking(Packing):
         self.frame.plan.buffers[self.scratch] = Buffer()
         self.access = Access(self.scratch, tuple(map(AffineDimExpr, loops)))
 
-    def write(self, batch: list[Index], j: Index, k: Index, count: Index) -> None:
-        """Pack ``count`` iterations of the sum from ``k`` for the columns from ``j``."""
-        self.begin(batch, j, k, count)
+    def begin(self, batch: list[Index], j: Index, k: Index, count: Index) -> None:
+        """Set the part that is packed next, and how many of its columns exist."""
+        super().begin(batch, j, k, count)
         extent = self.frame.ends[self.column]
-        inside = self.frame.writer.minimum(Index.of(self.columns), extent - j)
-        self._around_all([], lambda: self._write(inside))
+        self.inside = self.frame.writer.minimum(Index.of(self.columns), extent - j)
 
-    def _around_all(self, outer: list[Index], write: Callable[[], None]) -> None:
-        """Call ``write`` inside all loops of the sum but the last."""
-        if len(outer) == len(self.sums):
-            self.outer = outer
-            write()
-            return
-
-        def body(at: Index) -> None:
-            self._around_all([*outer, at], write)
-
-        size = self._outer_sizes()[len(outer)]
-        self.frame.writer.each((Index(), Index.of(size)), 1, body, "k")
-
-    def _write(self, inside: Index) -> None:
+    def _copy(self) -> None:
         """Pack at one iteration of the loops of the sum before the last."""
-        writer = self.frame.writer
+        writer, inside = self.frame.writer, self.inside
         if self.deep:
             self._along_sum(inside)
         elif self.keeps_rows:
@@ -160,11 +147,8 @@ class DotPacking(Packing):
 
         def word(outer: list[Index], totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
             if len(outer) <= len(self.sums):
-                bounds = [
-                    *map(Index.of, self._outer_sizes()),
-                    words(writer, self.count, self.terms),
-                ]
-                size = bounds[len(outer)]
+                sizes = [Index.of(size_of(self.op, k)) for k in self.sums]
+                size = [*sizes, words(writer, self.count, self.terms)][len(outer)]
 
                 def inner(n: Index, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
                     return word([*outer, n], args)

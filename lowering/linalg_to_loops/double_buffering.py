@@ -15,11 +15,11 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import SSAValue
 
+from stepwell.analysis.structured import bytes_of
 from stepwell.lowering.linalg_to_loops.contraction_levels import ContractionLevels, Ranges
 from stepwell.lowering.linalg_to_loops.contraction_operands import Packed
-from stepwell.lowering.linalg_to_loops.packing import bytes_of
 from stepwell.lowering.linalg_to_loops.prefetch import LINE_BYTES, prefetch_lines, select
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 
 Run = Callable[[tuple[Index, Index], list[SSAValue]], list[SSAValue]]
 """Writes a range of the innermost loop of a tile; returns the sums after it."""
@@ -42,7 +42,7 @@ class DoubleBuffering:
         """Tiles of each panel."""
         self.each = -(-self.deep // self.tiles)
         """Rows that each tile copies, at most."""
-        self.line = max(LINE_BYTES // bytes_of(element_of(self.packing.source.buffer)), 1)
+        self.line = max(LINE_BYTES // bytes_of(self.packing.source.buffer), 1)
         """Elements of a cache line."""
         self.extent = packed.packing.frame.extents[of.sum][of.levels.depth]
 

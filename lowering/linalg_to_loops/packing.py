@@ -14,26 +14,21 @@ from functools import partial
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    AnyFloat,
-    FloatAttr,
-    IntegerAttr,
-    IntegerType,
     MemRefType,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
-from stepwell.analysis.structured import CASTS, in_panels
+from stepwell.analysis.structured import in_panels
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
-from stepwell.lowering.linalg_to_loops.builder import vector_type
 from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.plan import Buffer
 from stepwell.lowering.linalg_to_loops.register_transpose import transpose_block
 from stepwell.lowering.linalg_to_loops.runs import Run, run_of
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
-from stepwell.lowering.linalg_to_loops.writer import Index, element_of
-from stepwell.transforms.passes import fail
+from stepwell.lowering.linalg_to_loops.widening import Widening
+from stepwell.lowering.linalg_to_loops.writer import Index
 
 
 class Packing:
@@ -53,10 +48,7 @@ class Packing:
         *self.sums, self.depth = sums
         self.width = op.width
         self.source = op.inputs[operand]
-        self.widening = _widening(op, operand)
-        last = self.widening[-1].results[0].type if self.widening else None
-        self.element = last or element_of(self.source.buffer)
-        self.zero = self._zero()
+        self.widening = Widening(op, operand)
         self.even = True
         """Whether a panel begins where the previous one ends."""
         self.base = Index()
@@ -72,55 +64,16 @@ class Packing:
             return None
         return run_of(self.source, self.depth, self.sums)
 
-    def _zero(self) -> FloatAttr | IntegerAttr:
-        """Return the padding value beyond the operand's end."""
-        kind = self.element
-        if isinstance(kind, AnyFloat):
-            return FloatAttr(0.0, kind)
-        if isinstance(kind, IntegerType) and kind.bitwidth >= 8:
-            return IntegerAttr(0, kind)
-        fail(self.op.op, f"elements of type {kind} are not packed")
-
-    def body_after_widening(self) -> Block | None:
-        """Return the body after the widening."""
-        body = self.op.body
-        if body is None or not self.widening:
-            return body
-        types = list(body.arg_types)
-        types[self.operand] = self.element
-        new = Block(arg_types=types)
-        values: dict[SSAValue, SSAValue] = dict(zip(body.args, new.args, strict=True))
-        for arg, old in zip(new.args, body.args, strict=True):
-            arg.name_hint = old.name_hint
-        values[self.widening[-1].results[0]] = new.args[self.operand]
-        for op in body.ops:
-            if op not in self.widening:
-                copy = op.clone(values)
-                copy.location = op.location
-                new.add_op(copy)
-        return new
-
-    def _outer_sizes(self) -> list[int]:
-        """Return the extents of the loops of the sum before the last."""
-        sizes = [size_of(self.op, k) for k in self.sums]
-        if DYNAMIC_INDEX in sizes:
-            fail(
-                self.op.op,
-                "an operand is packed only where the sum's first loops are of known length",
-                "leave the level that packs out",
-            )
-        return sizes
-
     def allocate(self, depth: int) -> None:
         """Allocate the scratch and set ``access`` to the innermost loop's read of it."""
         buffers, writer = self.frame.plan.buffers, self.frame.writer
-        outer = [max(n, 1) for n in self._outer_sizes()]
+        outer = [max(size_of(self.op, k), 1) for k in self.sums]
         sums: list[AffineExpr] = [AffineDimExpr(k) for k in self.sums]
         if self.run is not None:
             outer, sums = [self.run.size], [self.run.place]
             self.source = self.run.flat(writer, self.op.inputs[self.operand])
             buffers[self.source.buffer] = Buffer()
-        op = memref.AllocaOp.get(self.element, 64, [*outer, max(depth, 1), self.columns])
+        op = memref.AllocaOp.get(self.widening.element, 64, [*outer, max(depth, 1), self.columns])
         self.scratch = writer.result(op, "packed")
         buffers[self.scratch] = Buffer()
         loops = AffineDimExpr(self.depth), AffineDimExpr(self.column)
@@ -167,12 +120,17 @@ class Packing:
             self.frame.writer.each(bounds, 1, lambda at: self._around([*outer, at]), "k")
             return
         self.outer = outer
+        self._copy()
+
+    def _copy(self) -> None:
+        """Copy the columns of a panel that exist, at one iteration of the loops around the last."""
         extent = self.frame.ends[self.column]
         if self.even and extent.number is not None and extent.number % self.columns == 0:
-            self._whole()
+            self._columns(self.columns)
             return
         inside = self.frame.writer.compare("sle", self.j + self.columns, extent)
-        self.frame.writer.branch(inside, self._whole, lambda: self._last(extent))
+        whole = partial(self._columns, self.columns)
+        self.frame.writer.branch(inside, whole, lambda: self._last(extent))
 
     def _last(self, extent: Index) -> None:
         """Pack the last panel, of which only some columns exist."""
@@ -180,7 +138,7 @@ class Packing:
         alone = not any(self.column in e.used_dims() for x in others for e in x.exprs)
         known = extent.number if self.even and alone else None  # else panels begin anywhere
         if known is not None and self._ends_in_vectors(known):
-            self._known_edge(known % self.columns)
+            self._columns(known % self.columns)
         else:
             self._edge(extent - self.j)
 
@@ -191,15 +149,18 @@ class Packing:
         across = lanes_at(self.source, self.depth, self.width) == self.width
         return self.width > 1 and (across or (along and extent >= self.width))
 
-    def _whole(self) -> None:
-        along = lanes_at(self.source, self.column, self.width)
-        if self.width in (along, 1):
-            row = partial(self._row, inside=self.columns)
-            self.frame.writer.each((Index(), self.count), 1, row, "k")
-        elif lanes_at(self.source, self.depth, self.width) == self.width:
-            self._transposed(Index.of(self.columns))
+    def _columns(self, inside: int) -> None:
+        """Copy ``inside`` columns in vectors; pad the rest with zeros."""
+        writer, width = self.frame.writer, self.width
+        whole = inside // width * width
+        if width in (lanes_at(self.source, self.column, width), 1):
+            writer.each((Index(), self.count), 1, partial(self._row, inside=inside), "k")
+        elif lanes_at(self.source, self.depth, width) == width:
+            self._transposed(Index.of(whole))
+            for c in range(whole, self.columns, width):
+                self._transpose(Index.of(c), max(inside - c, 0))
         else:
-            self._edge(Index.of(self.columns))
+            self._edge(Index.of(inside))
 
     def _point(self, column: Index, k: Index, axis: int = -1, lanes: int = 0) -> Point:
         """Return a point of the operand; ``column`` and ``k`` count from the panel's beginning."""
@@ -224,16 +185,7 @@ class Packing:
     def _element(self, point: Point) -> SSAValue:
         """Read one element, or a vector, and widen it."""
         value = self.frame.memory.read(self.source, point, {})
-        for op in self.widening:
-            kind = op.results[0].type
-            new = type(op).create(
-                operands=[value],
-                result_types=[vector_type(kind, point.width) if point.width else kind],
-                properties=dict(op.properties),
-                attributes=dict(op.attributes),
-            )
-            value = self.frame.writer.result(new, value.name_hint)
-        return value
+        return self.widening.write(self.frame.writer, value, point.width)
 
     def copy_row(self, k: Index) -> None:
         """Copy a row of the panel that has begun: its columns are contiguous, their end known."""
@@ -254,7 +206,7 @@ class Packing:
     def _transpose(self, c: Index, some: int) -> None:
         """Transpose ``some`` columns from ``c``, at most a vector of them; pad with zeros."""
         writer, width = self.frame.writer, self.width
-        empty = [writer.splat(self.zero, width) for _ in range(width - some)]
+        empty = [writer.splat(self.widening.zero, width) for _ in range(width - some)]
 
         def block(k: Index, size: int) -> None:
             if size == 1:
@@ -270,22 +222,11 @@ class Packing:
 
         writer.cover((Index(), self.count), [width, 1], block, "k")
 
-    def _known_edge(self, inside: int) -> None:
-        """Copy ``inside`` columns in vectors; pad the rest with zeros."""
-        writer, width = self.frame.writer, self.width
-        whole = inside // width * width
-        if lanes_at(self.source, self.column, width) != width:
-            self._transposed(Index.of(whole))
-            for c in range(whole, self.columns, width):
-                self._transpose(Index.of(c), max(inside - c, 0))
-            return
-        writer.each((Index(), self.count), 1, lambda k: self._row(k, inside), "k")
-
     def _row(self, k: Index, inside: int) -> None:
         """Copy a row of ``inside`` columns in vectors; pad the rest with zeros."""
         writer, width = self.frame.writer, self.width
         lanes, values = width if width > 1 else 0, list[SSAValue]()
-        empty = writer.splat(self.zero, lanes) if inside < self.columns else None
+        empty = writer.splat(self.widening.zero, lanes) if inside < self.columns else None
         for c in range(0, inside, width):
             begin = min(c, inside - width)
             value = self._element(self._point(Index.of(begin), k, self.column, lanes))
@@ -315,7 +256,7 @@ class Packing:
 
     def _clear(self, k: Index) -> None:
         """Set a row of the panel to zero."""
-        empty = self.frame.writer.splat(self.zero, self.width if self.width > 1 else 0)
+        empty = self.frame.writer.splat(self.widening.zero, self.width if self.width > 1 else 0)
         for c in range(0, self.columns, self.width):
             self._store(empty, k, Index.of(c))
 
@@ -345,25 +286,3 @@ def size_of(op: Structured, k: int) -> int:
         if here in access.exprs and isinstance(access.buffer.type, MemRefType):
             return access.buffer.type.get_shape()[access.exprs.index(here)]
     return DYNAMIC_INDEX
-
-
-def bits_of(kind: Attribute) -> int:
-    """Return the bits of an element of a packed operand."""
-    return kind.bitwidth if isinstance(kind, AnyFloat | IntegerType) else 64
-
-
-def bytes_of(kind: Attribute) -> int:
-    """Return the bytes of an element in scratch."""
-    return kind.bitwidth // 8 if isinstance(kind, AnyFloat | IntegerType) else 8
-
-
-def _widening(op: Structured, operand: int) -> list[Operation]:
-    """Return the casts at the beginning of a body that widen this operand only."""
-    found: list[Operation] = []
-    if op.body is None:
-        return found
-    value: SSAValue = op.body.args[operand]
-    while (use := value.get_user_of_unique_use()) is not None and isinstance(use, CASTS):
-        found.append(use)
-        value = use.results[0]
-    return found

@@ -21,15 +21,16 @@ from collections.abc import Sequence
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
+from stepwell.analysis.structured import bytes_of
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.contraction_operands import Operands
 from stepwell.lowering.linalg_to_loops.frame import Frame
-from stepwell.lowering.linalg_to_loops.packing import Packing, bytes_of
+from stepwell.lowering.linalg_to_loops.packing import Packing
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 
 LINE_BYTES = 64
 """Bytes of a cache line."""
@@ -40,7 +41,7 @@ class PackPrefetch:
 
     def __init__(self, packing: Packing, deep: int) -> None:
         self.packing, self.deep = packing, deep
-        self.each = max(LINE_BYTES // bytes_of(element_of(packing.source.buffer)), 1)
+        self.each = max(LINE_BYTES // bytes_of(packing.source.buffer), 1)
         """Elements of a line."""
 
     def begin(self, batch: list[Index], j: Index, k: Index, extent: Index, turn: Index) -> None:
@@ -175,7 +176,7 @@ def prefetch_lines(
     writer: Writer, access: Access, indices: Sequence[Index], column: int, count: int
 ) -> None:
     """Prefetch the lines of ``count`` elements of a row from ``indices`` on."""
-    each = max(LINE_BYTES // bytes_of(element_of(access.buffer)), 1)
+    each = max(LINE_BYTES // bytes_of(access.buffer), 1)
     for offset in range(0, count, each):
         place = [*indices[:column], indices[column] + offset, *indices[column + 1 :]]
         at = [writer.value(writer.affine(e, place)) for e in access.exprs]

@@ -8,11 +8,12 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from stepwell.analysis.reach import spans
+from stepwell.analysis.structured import bytes_of
 from stepwell.dialects.kernel.levels import LANE, UNROLL
 from stepwell.lowering.linalg_to_loops.structured import Access, dims_of
 from stepwell.lowering.linalg_to_loops.writer import element_of
 from stepwell.lowering.nests.frame import Frame
-from stepwell.lowering.nests.places import LANES, LOCAL, Tile, bytes_of
+from stepwell.lowering.nests.places import LANES, LOCAL, Tile
 from stepwell.lowering.nests.scope import Scope
 from stepwell.lowering.nests.steps import Step
 
@@ -50,9 +51,9 @@ def place_buffers(frame: Frame, scope: Scope) -> None:
             continue
         number, access = found[0]
         shape = _tile(frame, number, access, scope)
-        if shape is None or bytes_of(shape, buffer) > left:
+        if shape is None or prod(shape) * bytes_of(buffer) > left:
             continue
-        left -= bytes_of(shape, buffer)
+        left -= prod(shape) * bytes_of(buffer)
         memory = frame.places.allocate(shape, element_of(buffer), LOCAL, buffer.name_hint)
         points = frame.of_op(scope, frame.extents[number]).points
         begins = [frame.writer.affine(e, points[0].indices) for e in access.exprs]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import prod
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType, StringAttr
@@ -13,7 +12,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 from stepwell.lowering.nests.scope import Scope
 
 SPACE = "kernel.space"
@@ -145,13 +144,3 @@ class Places:
         if tile is None:
             return access.buffer, at
         return tile.memory, [i - b for i, b in zip(at, tile.begins, strict=True)]
-
-
-def bytes_of(shape: Sequence[int], buffer: SSAValue) -> int:
-    """Return the bytes of a buffer's elements in this shape."""
-    kind = element_of(buffer)
-    bits = getattr(kind, "bitwidth", None)
-    if bits is None:
-        width = getattr(kind, "width", None)
-        bits = width.data if width is not None else 64
-    return prod(shape) * max(int(bits) // 8, 1)

@@ -325,6 +325,20 @@ def bits_of(kind: Attribute) -> int:
             return kind.bitwidth if isinstance(kind, AnyFloat) else 64
 
 
+def bytes_of(value: SSAValue) -> int:
+    """Return the bytes of an element of ``value`` in memory."""
+    return bits_of(element(value)) // 8
+
+
+def widening(argument: SSAValue) -> list[Operation]:
+    """Return the casts that only an argument of a body goes through first, in order."""
+    found: list[Operation] = []
+    while (use := argument.get_user_of_unique_use()) is not None and isinstance(use, CASTS):
+        found.append(use)
+        argument = use.results[0]
+    return found
+
+
 def array_of_maps(loops: int, index_list: Iterable[Index]) -> ArrayAttr[AffineMapAttr]:
     """Return the ``indexing_maps`` property for ``loops`` loops."""
     return ArrayAttr(map_attribute(loops, index) for index in index_list)

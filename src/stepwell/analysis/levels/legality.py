@@ -17,14 +17,24 @@ from stepwell.analysis.levels.kernel_ops import is_free, writes_along
 from stepwell.analysis.levels.matrix_units import are_rows_of_words, for_matrix_unit
 from stepwell.analysis.levels.queries import DOTS, DOUBLE_BUFFERED, KernelLevels
 from stepwell.analysis.products import byte_products, dot_elements, exact_count
-from stepwell.analysis.structured import CASTS, dims_of, element, extents, in_panels, indices
+from stepwell.analysis.structured import (
+    bits_of,
+    bytes_of,
+    dims_of,
+    element,
+    extents,
+    in_panels,
+    indices,
+    widening,
+)
+from stepwell.core.dot_instructions import WORD
 from stepwell.dialects.kernel.levels import PARALLEL, PEEL
 from stepwell.dialects.kernel.sharing import is_border
 
 MAX_SCRATCH_BYTES = 1 << 18
 """Bytes of a thread's stack that one block may use for scratch of each kind."""
-WORD_BITS = 32
-"""Bits of a word of elements that a dot product takes."""
+WORD_BYTES = WORD // 8
+"""Bytes of a word of elements that a dot product takes."""
 
 
 def refuse(message: str) -> NoReturn:
@@ -93,17 +103,12 @@ def _check_parts(levels: KernelLevels) -> None:
     op, _ = sums[0]
     assert isinstance(op, linalg.GenericOp)
     columns = extents(op)[0]
-    bytes = sum(_bytes(element(value)) for value in op.outputs) * split * columns
+    bytes = sum(map(bytes_of, op.outputs)) * split * columns
     if columns == DYNAMIC_INDEX or bytes > MAX_SCRATCH_BYTES:
         refuse(
             f"a sum over rows in {split} parts needs scratch for as many sums of each "
             f"column, at most {MAX_SCRATCH_BYTES} bytes: take fewer parts"
         )
-
-
-def _bytes(kind: Attribute) -> int:
-    bits = kind.bitwidth if isinstance(kind, AnyFloat | IntegerType) else 64
-    return max(bits // 8, 1)
 
 
 @dataclass
@@ -282,16 +287,15 @@ class _Steps:
         if len(sizes) < len(inside):
             refuse("partial sums need rows and columns of known number, or levels that split them")
         columns = -(-sizes[-1] // self.tile[self.column]) * self.tile[self.column]
-        self._check_scratch(prod(sizes[:-1]) * columns * _bytes(element(self.op.outputs[0])))
+        self._check_scratch(prod(sizes[:-1]) * columns * bytes_of(self.op.outputs[0]))
 
     def _packed_bytes(self, operand: int, deep: int) -> int:
         """Return the bytes of a packed column, for words without the padding between rows."""
-        kind = element(self.op.inputs[operand])
         if self.dots:
-            return -(-deep * 8 * _bytes(kind) // WORD_BITS) * (WORD_BITS // 8)
+            return -(-deep * bytes_of(self.op.inputs[operand]) // WORD_BYTES) * WORD_BYTES
         if self.levels.action("sum"):
             return 4 * deep
-        return _bytes(_widened(self.op.body.block.args[operand])) * deep
+        return bits_of(_widened(self.op.body.block.args[operand])) // 8 * deep
 
     def _check_actions(self) -> None:
         """Check the actions of levels, and where they are."""
@@ -354,7 +358,7 @@ class _Steps:
 
     def _reads_words_in_place(self) -> bool:
         """Whether a matrix unit may read the rows in place, in whole steps of words."""
-        depth, bytes = self.levels.depth, _bytes(element(self.op.inputs[self.by_rows]))
+        depth, bytes = self.levels.depth, bytes_of(self.op.inputs[self.by_rows])
         sizes = self.sizes[depth], self.levels.levels[self.levels.splits[-1]].step
         tile = self.tile[self.row], self.tile[self.column]
         return for_matrix_unit(self.levels, tile, self.row) and are_rows_of_words(
@@ -364,6 +368,5 @@ class _Steps:
 
 def _widened(value: SSAValue) -> Attribute:
     """Return the type of an operand after the casts at the beginning of a body."""
-    while (use := value.get_user_of_unique_use()) is not None and isinstance(use, CASTS):
-        value = use.results[0]
-    return value.type
+    casts = widening(value)
+    return casts[-1].results[0].type if casts else value.type
