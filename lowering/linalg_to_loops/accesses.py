@@ -10,13 +10,13 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, StridedLa
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from stepwell.analysis.structured import in_panels
+from stepwell.analysis.structured import in_panels, stride
 from stepwell.dialects.kernel.levels import MASK
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.first_lanes import load_first, store_first
 from stepwell.lowering.linalg_to_loops.plan import Buffer, Plan
 from stepwell.lowering.linalg_to_loops.strides import STRIDES, load_strided
-from stepwell.lowering.linalg_to_loops.structured import Access, coefficient
+from stepwell.lowering.linalg_to_loops.structured import Access
 from stepwell.lowering.linalg_to_loops.virtual_padding import PaddedReader
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
 
@@ -154,8 +154,8 @@ class Memory:
         """Return the stride between lanes if it is in ``STRIDES``, else 0."""
         if access.buffer in self.scratch or not _unit_stride(access.buffer):
             return 0
-        *others, step = [coefficient(e, point.axis) for e in access.exprs]
-        return step if step in STRIDES and not any(s is None or s for s in others) else 0
+        step = stride(access.exprs, point.axis)
+        return step if step in STRIDES else 0
 
     def _strided(
         self, access: Access, point: Point, step: int, cache: dict[object, SSAValue]
@@ -218,12 +218,10 @@ def _lanes(exprs: Sequence[AffineExpr], point: Point, buffer: SSAValue) -> int:
     panels = in_panels(tuple(exprs), point.axis)
     if panels is not None and panels[1] % point.width == 0 and _unit_stride(buffer):
         return point.width  # the vector length divides the panel width
-    steps = [coefficient(e, point.axis) for e in exprs]
-    if not any(s is None or s for s in steps):
+    step = stride(tuple(exprs), point.axis)
+    if step == 0:
         return 0
-    if any(s is None or s for s in steps[:-1]) or steps[-1] != 1 or not _unit_stride(buffer):
-        return -1
-    return point.width
+    return point.width if step == 1 and panels is None and _unit_stride(buffer) else -1
 
 
 def lanes_at(access: Access, loop: int, width: int) -> int:

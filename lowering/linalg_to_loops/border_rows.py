@@ -12,9 +12,10 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
+from stepwell.analysis.structured import coefficient, dims_of
 from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.plan import Plan
-from stepwell.lowering.linalg_to_loops.structured import Structured, coefficient, dims_of
+from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.tails import Inside, Taken
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
 

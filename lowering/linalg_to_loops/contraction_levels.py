@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import TypeAlias
 
 from stepwell.analysis.levels.in_steps import InSteps
+from stepwell.analysis.structured import dims_of
 from stepwell.dialects.kernel.levels import FOR, Level
 from stepwell.lowering.linalg_to_loops.plan import Plan
-from stepwell.lowering.linalg_to_loops.structured import Structured, dims_of
+from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Index
 from stepwell.transforms.passes import fail
 

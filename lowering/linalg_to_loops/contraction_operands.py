@@ -18,13 +18,13 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from stepwell.analysis.levels.matrix_units import for_matrix_unit
 from stepwell.analysis.levels.queries import DOUBLE_BUFFERED
 from stepwell.analysis.products import dot_elements
-from stepwell.analysis.structured import in_panels
+from stepwell.analysis.structured import dims_of, in_panels
 from stepwell.lowering.linalg_to_loops.contraction_levels import ContractionLevels, Ranges
 from stepwell.lowering.linalg_to_loops.dots import DotPacking, dot_body
 from stepwell.lowering.linalg_to_loops.f32_accumulation import accumulate_in_f32
 from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.packing import Packing
-from stepwell.lowering.linalg_to_loops.structured import Access, dims_of
+from stepwell.lowering.linalg_to_loops.structured import Access
 from stepwell.lowering.linalg_to_loops.writer import Index
 
 ROWS_WRITTEN_OUT = 32

@@ -22,6 +22,7 @@ from stepwell.analysis.levels.building import (
     ASSUMED_ROWS,
     rows_of_parts,
 )
+from stepwell.analysis.structured import dims_of
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.combining import combine, combiner_of
@@ -29,7 +30,7 @@ from stepwell.lowering.linalg_to_loops.frame import Bounds, Frame
 from stepwell.lowering.linalg_to_loops.nest import own_points, write_op, write_ops
 from stepwell.lowering.linalg_to_loops.points import finish, start
 from stepwell.lowering.linalg_to_loops.prefetch import prefetch_lines
-from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
+from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.sum_loops import Sum
 from stepwell.lowering.linalg_to_loops.within import part
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index

@@ -17,8 +17,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.levels import KernelLevels, check_levels, kernel_levels, schedule_of
 from stepwell.analysis.levels.in_steps import InSteps
+from stepwell.analysis.structured import dims_of
 from stepwell.dialects import kernel
-from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
+from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.virtual_padding import VirtualPadding, take_padding
 from stepwell.transforms.passes import fail
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, math, memref
@@ -11,15 +10,12 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import (
-    AffineBinaryOpExpr,
-    AffineBinaryOpKind,
-    AffineConstantExpr,
-    AffineDimExpr,
     AffineExpr,
 )
 
 from stepwell.analysis.combiners import COMBINERS, Combiner
 from stepwell.analysis.levels import NO_LANES, Lanes
+from stepwell.analysis.structured import dims_of
 from stepwell.dialects.kernel.levels import PEEL
 from stepwell.dialects.kernel.sharing import parts_of
 from stepwell.lowering.linalg_to_loops.writer import Index
@@ -112,30 +108,6 @@ class Structured:
     def unordered(self) -> bool:
         """Whether the reduction loops may run in any order."""
         return all(self.combiner(k) is not None for k in self.carried)
-
-
-def dims_of(exprs: Sequence[AffineExpr]) -> set[int]:
-    """Return the iterators that expressions use."""
-    return {d.position for e in exprs for d in e.dfs() if isinstance(d, AffineDimExpr)}
-
-
-def coefficient(expr: AffineExpr, dim: int) -> int | None:
-    """Return the increment of ``expr`` with iterator ``dim``; None where that varies."""
-    match expr:
-        case AffineDimExpr():
-            return int(expr.position == dim)
-        case AffineConstantExpr():
-            return 0
-        case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Add):
-            a, b = coefficient(expr.lhs, dim), coefficient(expr.rhs, dim)
-            return None if a is None or b is None else a + b
-        case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Mul, lhs=lhs, rhs=AffineConstantExpr()):
-            a = coefficient(lhs, dim)
-            return None if a is None else a * expr.rhs.value  # pyright: ignore
-        case AffineBinaryOpExpr() if dim not in dims_of((expr,)):
-            return 0
-        case _:
-            return None
 
 
 def read(op: Operation, lanes: Lanes = NO_LANES) -> Structured | None:

@@ -15,13 +15,14 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import SSAValue
 
+from stepwell.analysis.structured import coefficient
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.combining import combiner_of, join
 from stepwell.lowering.linalg_to_loops.extremes import Watch
 from stepwell.lowering.linalg_to_loops.first_lanes import replace_first
 from stepwell.lowering.linalg_to_loops.frame import Bounds, Frame
 from stepwell.lowering.linalg_to_loops.points import compute, finish, start
-from stepwell.lowering.linalg_to_loops.structured import Structured, coefficient
+from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.tails import MIN_LANES, steps
 from stepwell.lowering.linalg_to_loops.within import meets, rounded
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index

@@ -23,12 +23,13 @@ from xdsl.ir.affine import (
     AffineExpr,
 )
 
+from stepwell.analysis.structured import coefficient, stride
 from stepwell.dialects.kernel.levels import MASK
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.first_lanes import between
 from stepwell.lowering.linalg_to_loops.strides import STRIDES, load_strided
-from stepwell.lowering.linalg_to_loops.structured import Access, Structured, coefficient
+from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of, vector_type
 from stepwell.transforms.passes import fail
 
@@ -143,18 +144,16 @@ class PaddedReader:
         """Return the element, or the vector, that ``access`` reads at ``point``."""
         pairs = zip(access.exprs, self.padding.offsets, strict=True)
         at = [self.writer.affine(e, point.indices) + -n for e, n in pairs]
-        steps = [coefficient(e, point.axis) for e in access.exprs] if point.width else []
-        if not any(s is None or s for s in steps):
+        step = stride(access.exprs, point.axis) if point.width else 0
+        if step == 0:
             return self._rows(at, 0)
-        step = steps[-1]
-        if step is None or any(s is None or s for s in steps[:-1]) or self._narrow(point.width):
-            step = 0
-        if step in STRIDES:
+        narrow = self._narrow(point.width)
+        if step in STRIDES and not narrow:
             return self._strided(at, point.width, step)
-        if step != 1:
-            lanes = [self.read(access, point.lane(k)) for k in range(point.width)]
-            return self.writer.assemble(lanes)
-        return self._rows(at, point.width)
+        if step == 1 and not narrow:
+            return self._rows(at, point.width)
+        lanes = [self.read(access, point.lane(k)) for k in range(point.width)]
+        return self.writer.assemble(lanes)
 
     def _strided(self, at: list[Index], width: int, step: int) -> SSAValue:
         """Read lanes at a stride: those of the step before, if it is written, moved by one."""

@@ -8,9 +8,9 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from stepwell.analysis.reach import spans
-from stepwell.analysis.structured import bytes_of
+from stepwell.analysis.structured import bytes_of, dims_of
 from stepwell.dialects.kernel.levels import LANE, UNROLL
-from stepwell.lowering.linalg_to_loops.structured import Access, dims_of
+from stepwell.lowering.linalg_to_loops.structured import Access
 from stepwell.lowering.linalg_to_loops.writer import element_of
 from stepwell.lowering.nests.frame import Frame
 from stepwell.lowering.nests.places import LANES, LOCAL, Tile

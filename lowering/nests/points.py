@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
+from stepwell.analysis.structured import dims_of
 from stepwell.dialects.kernel.levels import LANE
 from stepwell.lowering.linalg_to_loops.body import BodyWriter, Point, arguments
-from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
+from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import Index
 from stepwell.lowering.nests.frame import Frame
 from stepwell.lowering.nests.kinds import KINDS

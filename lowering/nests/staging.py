@@ -9,8 +9,9 @@ from typing import TypeVar
 from xdsl.dialects import arith
 
 from stepwell.analysis.reach import spans
+from stepwell.analysis.structured import dims_of
 from stepwell.dialects.kernel.levels import LANE
-from stepwell.lowering.linalg_to_loops.structured import Access, Structured, dims_of
+from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, element_of
 from stepwell.lowering.nests.frame import Frame
 from stepwell.lowering.nests.places import LOCAL, Tile

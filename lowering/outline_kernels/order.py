@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 
-from stepwell.analysis.structured import Index, contracts, extents, indices, linear, plain
+from stepwell.analysis.structured import contracts, extents, indices, plain, stride
 from stepwell.lowering.outline_kernels.clusters import Cluster
 
 SHORT = 5
@@ -123,17 +123,3 @@ def _transposed_tile(op: linalg.GenericOp, loops: list[int], order: list[int]) -
         return order
     rows = [j for j in order if loops[j] == side]
     return [*(j for j in order[:-1] if j not in rows), *rows, order[-1]]
-
-
-def stride(index: Index, loop: int) -> int | None:
-    """Return by how many elements a step of ``loop`` moves in the last axis; None if in others."""
-    found = 0
-    for axis, expr in enumerate(index):
-        form = linear(expr)
-        if form is None:
-            return None
-        if factor := form[0].get(loop, 0):
-            if axis != len(index) - 1:
-                return None
-            found = factor
-    return found

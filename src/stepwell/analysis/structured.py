@@ -185,6 +185,34 @@ def linear(expr: AffineExpr) -> tuple[dict[int, int], int] | None:
             return None
 
 
+def coefficient(expr: AffineExpr, loop: int) -> int | None:
+    """Return the increment of ``expr`` in a step of ``loop``; None where that varies."""
+    match expr:
+        case AffineDimExpr():
+            return int(expr.position == loop)
+        case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Add):
+            a, b = coefficient(expr.lhs, loop), coefficient(expr.rhs, loop)
+            return None if a is None or b is None else a + b
+        case AffineBinaryOpExpr(kind=AffineBinaryOpKind.Mul, rhs=AffineConstantExpr(value=by)):
+            a = coefficient(expr.lhs, loop)
+            return None if a is None else a * by
+        case _:
+            return None if loop in expr.used_dims() else 0
+
+
+def stride(index: Index, loop: int) -> int | None:
+    """Return the distance in elements, along the last axis, of a step of ``loop``.
+
+    None where it moves along another axis, or varies; within panels it is 1.
+    """
+    if in_panels(index, loop):
+        return 1
+    steps = [coefficient(expr, loop) for expr in index]
+    if any(step is None or step for step in steps[:-1]):
+        return None
+    return steps[-1] if steps else 0
+
+
 def normal(expr: AffineExpr) -> AffineExpr:
     """Return ``expr`` with like terms combined and ordered by loop."""
     if isinstance(expr, AffineDimExpr | AffineConstantExpr):

@@ -12,14 +12,13 @@ from xdsl.ir import Operation, SSAValue
 from stepwell.analysis.levels.kernel_ops import LoopedOp, op_extents
 from stepwell.analysis.levels.queries import KernelLevels, Lanes
 from stepwell.analysis.structured import (
-    Index,
     element,
     in_panels,
     indices,
     is_contraction,
     is_parallel,
-    linear,
     shape,
+    stride,
 )
 from stepwell.dialects.kernel.sharing import is_border
 
@@ -68,8 +67,10 @@ def _is_side_by_side(op: LoopedOp, axis: int, padded: Collection[SSAValue]) -> b
     """Whether the lanes of every operand are neighbours or one element, but for padded ones."""
     if isinstance(op, linalg.FillOp):
         return axis == len(op_extents(op)) - 1 and element(op.outputs[0]) != i1
+    if any(in_panels(index, axis) for index in indices(op)):
+        return False
     return all(
-        (step := _step(index, axis)) == 0 or (step == 1 and element(value) != i1)
+        (step := stride(index, axis)) == 0 or (step == 1 and element(value) != i1)
         for value, index in zip(op.operands, indices(op), strict=True)
         if value not in padded
     )
@@ -87,21 +88,3 @@ def is_harmless(op: Operation) -> bool:
     """Whether the body of an op can be computed in unused lanes."""
     inner = op.regions[0].block.ops if isinstance(op, linalg.GenericOp) else ()
     return not any(isinstance(each, (*TRAPS, *READS)) or each.regions for each in inner)
-
-
-def _step(index: Index, axis: int) -> int:
-    """Return the distance of lanes along the last dimension; -1 where they are elsewhere."""
-    if in_panels(index, axis) is not None:
-        return -1
-    step = 0
-    for number, expr in enumerate(index):
-        form = linear(expr)
-        if form is None:
-            if axis in expr.used_dims():
-                return -1
-            continue
-        if factor := form[0].get(axis, 0):
-            if number < len(index) - 1 or factor != 1:
-                return -1
-            step = 1
-    return step

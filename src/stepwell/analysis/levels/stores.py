@@ -10,7 +10,7 @@ from stepwell.analysis.levels.kernel_ops import LoopedOp
 from stepwell.analysis.levels.legality import refuse
 from stepwell.analysis.levels.queries import KernelLevels, Lanes
 from stepwell.analysis.levels.repeats import Repeats, written
-from stepwell.analysis.structured import linear
+from stepwell.analysis.structured import in_panels, stride
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import OVERLAP
 
@@ -22,9 +22,7 @@ def why_not_nontemporal(levels: KernelLevels, op: LoopedOp, lanes: Lanes, output
     if levels.parts:
         return "parts of a sum are kept in caches"
     value, index = written(op)[output]
-    along = [linear(expr) for expr in index]
-    steps = [0 if form is None else form[0].get(lanes.axis, 0) for form in along]
-    if lanes.width == 1 or None in along or not steps or any(steps[:-1]) or steps[-1] != 1:
+    if lanes.width == 1 or in_panels(index, lanes.axis) or stride(index, lanes.axis) != 1:
         return "its elements are not stored in vectors"
     if isinstance(value, OpResult):
         kept = all(isinstance(use.operation, kernel.ReturnOp) for use in value.uses)

@@ -35,7 +35,7 @@ from stepwell.analysis.levels import (
     schedule_of,
     write_schedule,
 )
-from stepwell.analysis.structured import bits_of, element, indices
+from stepwell.analysis.structured import bits_of, element, indices, stride
 from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
@@ -75,7 +75,6 @@ from stepwell.transforms.kernels.schedule.vectors import (
     lanes,
     own_axis,
     read,
-    stride,
     sums_rows,
 )
 from stepwell.transforms.kernels.schedule.versions import with_versions

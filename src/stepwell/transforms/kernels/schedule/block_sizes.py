@@ -13,17 +13,10 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir.affine import AffineExpr
 
 from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
-from stepwell.analysis.structured import bits_of, element, linear
+from stepwell.analysis.structured import bits_of, element, linear, stride
 from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
-from stepwell.transforms.kernels.schedule.vectors import (
-    MIN_LANES,
-    Loops,
-    busy,
-    full_lanes,
-    page,
-    stride,
-)
+from stepwell.transforms.kernels.schedule.vectors import MIN_LANES, Loops, busy, full_lanes, page
 
 PANEL_PART_OF_L1 = 3, 4
 """The part of the L1 cache that a packed panel of columns may take, next to rows."""

@@ -20,7 +20,7 @@ from xdsl.ir import SSAValue
 from stepwell.analysis.levels.kernel_ops import first_of_rows
 from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
 from stepwell.analysis.products import byte_products, exact_count
-from stepwell.analysis.structured import CASTS, bits_of, combiner, element
+from stepwell.analysis.structured import CASTS, bits_of, combiner, element, stride
 from stepwell.core.dot_instructions import TOTALS, terms_of
 from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.beyond import (
@@ -82,7 +82,6 @@ from stepwell.transforms.kernels.schedule.vectors import (
     full_lanes,
     lanes,
     page,
-    stride,
 )
 
 MIN_ROWS = 12

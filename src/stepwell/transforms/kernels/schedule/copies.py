@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 
 from stepwell.analysis.levels import Lanes
-from stepwell.analysis.structured import in_panels
+from stepwell.analysis.structured import in_panels, stride
 from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.nest import Nest
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
-from stepwell.transforms.kernels.schedule.vectors import MIN_LANES, Loops, full_lanes, stride
+from stepwell.transforms.kernels.schedule.vectors import MIN_LANES, Loops, full_lanes
 
 
 def transposes(nest: Nest, machine: Machine) -> bool:

@@ -15,7 +15,7 @@ from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.levels import write_schedule
 from stepwell.analysis.reach import spans
-from stepwell.analysis.structured import indices
+from stepwell.analysis.structured import indices, stride
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import (
     FOR,
@@ -30,7 +30,7 @@ from stepwell.dialects.kernel.levels import (
 from stepwell.dialects.kernel.sharing import WITHIN, is_border
 from stepwell.transforms.kernels.schedule.group_tiles import Device, product
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
-from stepwell.transforms.kernels.schedule.vectors import Loops, stride
+from stepwell.transforms.kernels.schedule.vectors import Loops
 
 GROUP_LANES = 256
 """Lanes of a group: eight warps of 32, which hide each other's latency; every device supports it.

@@ -25,6 +25,7 @@ from stepwell.analysis.levels.repeats import written
 from stepwell.analysis.levels.stores import why_not_nontemporal
 from stepwell.analysis.levels.tail_rules import TailRules
 from stepwell.analysis.levels.tails import emitted, ends_apart, parts_of
+from stepwell.analysis.structured import stride
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import (
     BORDER,
@@ -38,7 +39,7 @@ from stepwell.dialects.kernel.levels import (
 )
 from stepwell.dialects.kernel.versions import VERSIONS, versions_in
 from stepwell.transforms.kernels.schedule.tiles import MIN_ROWS_PER_RECOMPUTED
-from stepwell.transforms.kernels.schedule.vectors import Range, stride
+from stepwell.transforms.kernels.schedule.vectors import Range
 from stepwell.transforms.kernels.versions import version
 
 OPS_PER_STORE = 3

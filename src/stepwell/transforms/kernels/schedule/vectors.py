@@ -24,12 +24,11 @@ from stepwell.analysis.structured import (
     dims_of,
     extents,
     identity,
-    in_panels,
     indices,
     is_contraction,
     is_parallel,
-    linear,
     shape,
+    stride,
 )
 from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
@@ -217,22 +216,6 @@ def _loops_behind(op: linalg.GenericOp, value: SSAValue) -> set[int]:
 def _is_running(index: Index, parallel: list[bool]) -> bool:
     """Whether ``index`` is that of a reduction's result, written once at its end."""
     return not all(parallel) and all(parallel[d] for d in dims_of(index))
-
-
-def stride(index: Index, loop: int) -> int | None:
-    """Return the distance in elements of a step of ``loop``; None where it is not small."""
-    if in_panels(index, loop):
-        return 1
-    found = 0
-    for axis, expr in enumerate(index):
-        form = linear(expr)
-        if form is None:
-            return None if loop in expr.used_dims() else found
-        if factor := form[0].get(loop, 0):
-            if axis != len(index) - 1:
-                return None
-            found = factor
-    return found
 
 
 def own_axis(loops: Loops, shared: int) -> int | None:
