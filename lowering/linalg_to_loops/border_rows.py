@@ -17,7 +17,7 @@ from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.tails import Inside, Taken
-from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
+from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer, select
 
 Axis = tuple[SSAValue, int]
 
@@ -30,11 +30,11 @@ def through_borders(frame: Frame, k: int, unit: int, inside: Inside) -> None:
     writer, extent, hint = frame.writer, frame.ends[k], NAMES[k % len(NAMES)]
     low, high = _rows_within(frame, k)
     few = writer.compare("slt", high - low, Index.of(unit))
-    low, high = (_select(writer, few, extent, each) for each in (low, high))
+    low, high = (select(writer, few, extent, each) for each in (low, high))
 
     def alone(n: Index) -> None:
         before = writer.compare("slt", n, low)
-        inside(Taken(_select(writer, before, n, n - low + high), 1))
+        inside(Taken(select(writer, before, n, n - low + high), 1))
 
     def tile(start: Index) -> None:
         frame.memory.inside = _axes_along(frame.plan, k)
@@ -73,13 +73,6 @@ def _rows_within(frame: Frame, loop: int) -> tuple[Index, Index]:
         first = writer.maximum(first, _quotient(writer, before + (step - 1), step))
         end = writer.minimum(end, _quotient(writer, room + (step - 1), step))
     return first, end
-
-
-def _select(writer: Writer, condition: SSAValue, a: Index, b: Index) -> Index:
-    """Return ``a`` where a condition holds, else ``b``."""
-    return Index.of(
-        writer.result(arith.SelectOp(condition, writer.value(a), writer.value(b)), "row")
-    )
 
 
 def _padded(plan: Plan) -> Iterator[tuple[Structured, SSAValue, int, AffineExpr]]:

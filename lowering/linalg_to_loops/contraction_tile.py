@@ -31,15 +31,10 @@ from stepwell.lowering.linalg_to_loops.matrix_unit import MatrixUnit
 from stepwell.lowering.linalg_to_loops.nest import write_ops
 from stepwell.lowering.linalg_to_loops.partial_sums import PartialSums, row_number
 from stepwell.lowering.linalg_to_loops.points import start
-from stepwell.lowering.linalg_to_loops.prefetch import (
-    PackPrefetch,
-    PanelPrefetch,
-    prefetch_next_part,
-    select,
-)
+from stepwell.lowering.linalg_to_loops.prefetch import PackPrefetch, PanelPrefetch, prefetch_row
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.sum_loops import Sum
-from stepwell.lowering.linalg_to_loops.writer import Index
+from stepwell.lowering.linalg_to_loops.writer import Index, below
 
 
 class Tiles:
@@ -103,8 +98,11 @@ class Tiles:
         if self.prefetching is not None:
             self.prefetching.step(points[0])
         elif self.prefetches_in_place and points[0].width > 1:
-            operand, column = self.operands.column_operand, self.of.column
-            prefetch_next_part(self.writer, op, operand, points, column, self.following)
+            column, (since, further) = self.of.column, self.following
+            begin = (points[0].indices[column] or Index()) + further
+            moved = {len(op.reductions): since, column: begin}
+            access = op.inputs[self.operands.column_operand]
+            prefetch_row(self.writer, access, points, column, moved)
         columns = self.operands.columns
         return columns.packing.copied(points) if columns is not None and self.copying else {}
 
@@ -138,8 +136,8 @@ class Tiles:
         levels = self.of.levels
         after = start + levels.levels[levels.splits[-1]].step
         columns = Index.of(at[self.of.column].size)
-        since = select(self.writer, after, self.extent, after, Index())
-        return since, select(self.writer, after, self.extent, Index(), columns)
+        since = below(self.writer, after, self.extent, after, Index())
+        return since, below(self.writer, after, self.extent, Index(), columns)
 
     # one tile
 

@@ -15,11 +15,10 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import SSAValue
 
-from stepwell.analysis.structured import bytes_of
 from stepwell.lowering.linalg_to_loops.contraction_levels import ContractionLevels, Ranges
 from stepwell.lowering.linalg_to_loops.contraction_operands import Packed
-from stepwell.lowering.linalg_to_loops.prefetch import LINE_BYTES, prefetch_lines, select
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer
+from stepwell.lowering.linalg_to_loops.prefetch import elements_of_line, prefetch_line
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer, below
 
 Run = Callable[[tuple[Index, Index], list[SSAValue]], list[SSAValue]]
 """Writes a range of the innermost loop of a tile; returns the sums after it."""
@@ -42,7 +41,7 @@ class DoubleBuffering:
         """Tiles of each panel."""
         self.each = -(-self.deep // self.tiles)
         """Rows that each tile copies, at most."""
-        self.line = max(LINE_BYTES // bytes_of(self.packing.source.buffer), 1)
+        self.line = elements_of_line(self.packing.source)
         """Elements of a cache line."""
         self.extent = packed.packing.frame.extents[of.sum][of.levels.depth]
 
@@ -118,11 +117,9 @@ class DoubleBuffering:
         next_row = writer.minimum(self.start + k + 1, self.extent + -1)
         for offset in (*range(0, width, self.line), width - 1):
             here = writer.minimum(column + offset, last)
-            at = packing.place(self.batch, here, (), next_row)
-            place = [index or Index() for index in at]
-            prefetch_lines(writer, packing.source, place, self.of.column, 1)
+            prefetch_line(writer, packing.source, packing.place(self.batch, here, (), next_row), {})
         packing.begin(self.batch, column, self.start, Index())
         packing.base = self.buffer + panel * self.deep
         packing.copy_row(k)
         ends = panel + 1, self.here
-        return select(writer, *ends, k, k + 1), select(writer, *ends, panel + 1, Index())
+        return below(writer, *ends, k, k + 1), below(writer, *ends, panel + 1, Index())

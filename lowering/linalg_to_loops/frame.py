@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from stepwell.analysis.levels.masks import is_harmless
-from stepwell.analysis.structured import in_panels
 from stepwell.dialects.kernel.levels import MASK
 from stepwell.dialects.types import fuse_locations
 from stepwell.lowering.linalg_to_loops.accesses import Memory, lanes_at
@@ -18,7 +15,7 @@ from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.within import part
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 from stepwell.transforms.passes import fail
 
 Bounds: TypeAlias = tuple[Index, Index]
@@ -83,7 +80,7 @@ class Frame:
         return all(op.tail == MASK and self._can_mask(op, k) for op in ops)
 
     def _can_mask(self, op: Structured, k: int) -> bool:
-        """Whether the lanes of a vector are contiguous or one element in every operand.
+        """Whether the layouts of all operands allow masks; `check_levels` has checked all else.
 
         Virtual padding is read under masks of its own where an image says so.
         """
@@ -91,11 +88,7 @@ class Frame:
         def lies_well(access: Access) -> bool:
             if (padding := self.plan.padding.get(access.buffer)) is not None:
                 return padding.masked
-            lanes = lanes_at(access, k, op.width)
             stored_past = self.plan.buffers[access.buffer].nontemporal
-            bits = lanes > 0 and element_of(access.buffer) == i1
-            panels = in_panels(tuple(access.exprs), k) is not None
-            return lanes >= 0 and not (stored_past or bits or panels)
+            return lanes_at(access, k, op.width) >= 0 and not stored_past
 
-        accesses = (*op.inputs, *op.outputs)
-        return op.width > 1 and is_harmless(op.op) and all(map(lies_well, accesses))
+        return all(map(lies_well, (*op.inputs, *op.outputs)))

@@ -22,15 +22,13 @@ from stepwell.analysis.levels.building import (
     ASSUMED_ROWS,
     rows_of_parts,
 )
-from stepwell.analysis.structured import dims_of
-from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.combining import combine, combiner_of
 from stepwell.lowering.linalg_to_loops.frame import Bounds, Frame
 from stepwell.lowering.linalg_to_loops.nest import own_points, write_op, write_ops
 from stepwell.lowering.linalg_to_loops.points import finish, start
-from stepwell.lowering.linalg_to_loops.prefetch import prefetch_lines
-from stepwell.lowering.linalg_to_loops.structured import Access, Structured
+from stepwell.lowering.linalg_to_loops.prefetch import lies_in_rows, prefetch_row
+from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.sum_loops import Sum
 from stepwell.lowering.linalg_to_loops.within import part
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
@@ -176,21 +174,12 @@ class SumOfRows:
 
     def _prefetch(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
         """Prefetch the same columns of the next rows, at the end of a part those of the next."""
-        indices = [index or Index() for index in points[0].indices]
-        if op is self.op and points[0].width > 1:
-            indices[self.cut] = indices[self.cut] + self.rows
-            last = points[-1].indices[0] or Index()
-            count = ((last - indices[0]).number or 0) + points[0].width
+        if op is self.op and points[0].width > 1 and self.cut == op.reduced[-1]:
+            below = (points[0].indices[self.cut] or Index()) + self.rows
             for access in op.inputs:
-                if self._lies_in_rows(access):
-                    prefetch_lines(self.writer, access, indices, 0, count)
+                if lies_in_rows(access, self.cut, 0, op.width):
+                    prefetch_row(self.writer, access, points, 0, {self.cut: below})
         return {}
-
-    def _lies_in_rows(self, access: Access) -> bool:
-        """Whether the split loop walks down rows and the vectors are contiguous along them."""
-        across, along = dims_of(access.exprs[:-1]), dims_of(access.exprs[-1:])
-        apart = self.cut in across and self.cut == self.op.reduced[-1] and along == {0}
-        return apart and lanes_at(access, 0, self.op.width) == self.op.width
 
     def _steps(self) -> list[int]:
         """Return the widths of column tiles: several vectors, one, shorter ones, one column."""

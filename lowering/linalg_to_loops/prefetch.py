@@ -16,7 +16,7 @@ its last steps these are the first reads of the next tile.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
@@ -30,7 +30,7 @@ from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.packing import Packing
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer, below
 
 LINE_BYTES = 64
 """Bytes of a cache line."""
@@ -41,7 +41,7 @@ class PackPrefetch:
 
     def __init__(self, packing: Packing, deep: int) -> None:
         self.packing, self.deep = packing, deep
-        self.each = max(LINE_BYTES // bytes_of(packing.source.buffer), 1)
+        self.each = elements_of_line(packing.source)
         """Elements of a line."""
 
     def begin(self, batch: list[Index], j: Index, k: Index, extent: Index, turn: Index) -> None:
@@ -69,8 +69,7 @@ class PackPrefetch:
             column = writer.divide(k, self.each, arith.RemUIOp)
             turn, k = writer.divide(self.turn, turns, arith.RemUIOp) * self.each, k - column
         place = packing.place(self.batch, self.j + turn + column, outer, start + k)
-        at = [writer.value(writer.affine(e, place)) for e in packing.source.exprs]
-        writer.insert(kernel.PrefetchOp(packing.source.buffer, at))
+        prefetch_line(writer, packing.source, place, {})
 
 
 class PanelPrefetch:
@@ -81,7 +80,7 @@ class PanelPrefetch:
         self.operands, self.end, self.deep = operands, end, deep
         self.writer, self.columns = operands.frame.writer, operands.of.tile[1]
         access = operands.of.sum.inputs[operands.column_operand]
-        self.each = max(LINE_BYTES // bytes_of(element_of(access.buffer)), 1)
+        self.each = elements_of_line(access)
         """Elements of a line."""
         self.lines = -(-self.columns // self.each)
         """Lines of a row of a panel."""
@@ -108,7 +107,7 @@ class PanelPrefetch:
             column = writer.divide(line, self.lines, arith.RemUIOp) * self.each
             indices[depth] = writer.divide(line, self.lines, arith.DivUIOp)
             indices[of.column] = first + column
-            prefetch_lines(writer, access, [x or Index() for x in indices], of.column, 1)
+            prefetch_line(writer, access, indices, {})
 
 
 def prefetch_tiles(frame: Frame) -> None:
@@ -118,69 +117,66 @@ def prefetch_tiles(frame: Frame) -> None:
     def loads(op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
         if op.reduced and plan.axis >= 0 and points[0].width > 1:
             for k, access in enumerate(op.inputs):
-                if op.body is not None and op.uses(k) and _lies_in_rows(plan, op, access):
-                    _prefetch(frame, op, access, points)
+                if op.body is not None and op.uses(k) and _is_walked_down(plan, op, access):
+                    _prefetch_later_steps(frame, op, access, points)
         return {}
 
     frame.loads = loads
 
 
-def _lies_in_rows(plan: Plan, op: Structured, access: Access) -> bool:
-    """Whether an operand is read in vectors along the columns, one row per step of a sum."""
-    column, depth = plan.axis, op.reduced[-1]
-    buffer = plan.buffers[access.buffer]
-    if access.buffer in plan.padding or buffer.alloc is not None or not access.exprs:
+def _is_walked_down(plan: Plan, op: Structured, access: Access) -> bool:
+    """Whether tiles read an operand in memory, of which every row of a tile reads the same."""
+    if access.buffer in plan.padding or plan.buffers[access.buffer].alloc is not None:
         return False
-    steps, along = dims_of(access.exprs[:-1]), dims_of(access.exprs[-1:])
-    apart = depth in steps and depth not in along and column - 1 not in steps | along
-    return apart and lanes_at(access, column, op.width) == op.width
+    alike = plan.axis - 1 not in dims_of(access.exprs)
+    return alike and lies_in_rows(access, op.reduced[-1], plan.axis, op.width)
 
 
-def _prefetch(frame: Frame, op: Structured, access: Access, points: Sequence[Point]) -> None:
+def lies_in_rows(access: Access, step: int, column: int, width: int) -> bool:
+    """Whether each step of a loop reads another row of an operand, in vectors along ``column``."""
+    across, along = dims_of(access.exprs[:-1]), dims_of(access.exprs[-1:])
+    return step in across - along and lanes_at(access, column, width) == width
+
+
+def _prefetch_later_steps(
+    frame: Frame, op: Structured, access: Access, points: Sequence[Point]
+) -> None:
     writer, levels = frame.writer, frame.plan.levels
     column, depth = frame.plan.axis, op.reduced[-1]
-    indices = [index or Index() for index in points[0].indices]
-    j, k = indices[column], indices[depth] + levels.prefetch
-    extent = frame.extents[op][depth]
-    width = levels.step(column)
-    j, k = select(writer, k, extent, j, j + width), select(writer, k, extent, k, k - extent)
-    offsets = [(p.indices[column] or Index()) - indices[column] for p in points]
-    count = max(offset.number or 0 for offset in offsets) + op.width
-    indices[column], indices[depth] = j, k
-    prefetch_lines(writer, access, indices, column, count)
-    indices[column] = j + (count - 1)  # a row may begin in the middle of a line
-    prefetch_lines(writer, access, indices, column, 1)
+    first, last = (points[n].indices[column] or Index() for n in (0, -1))
+    extent, k = frame.extents[op][depth], (points[0].indices[depth] or Index()) + levels.prefetch
+    j = below(writer, k, extent, first, first + levels.step(column))
+    moved = {column: j, depth: below(writer, k, extent, k, k - extent)}
+    prefetch_row(writer, access, points, column, moved)
+    end = j + (last - first) + (op.width - 1)  # a row may begin in the middle of a line
+    prefetch_line(writer, access, points[0].indices, {**moved, column: end})
 
 
-def prefetch_next_part(
+def prefetch_row(
     writer: Writer,
-    op: Structured,
-    operand: int,
+    access: Access,
     points: Sequence[Point],
     column: int,
-    part: tuple[Index, Index],
+    moved: Mapping[int, Index],
 ) -> None:
-    """Prefetch what the next part of a sum reads at the place of a tile.
+    """Prefetch what ``access`` reads at the columns of ``points``, other indices being ``moved``.
 
-    part : the beginning of that part in the sum, and its distance in columns
+    points : in the order of their columns
     """
-    since, further = part
-    indices = [index or Index() for index in points[0].indices]
     first, last = (points[n].indices[column] or Index() for n in (0, -1))
-    indices[len(op.reductions)], indices[column] = since, first + further
     count = ((last - first).number or 0) + points[0].width
-    prefetch_lines(writer, op.inputs[operand], indices, column, count)
+    begin = moved.get(column, first)
+    for offset in range(0, count, elements_of_line(access)):
+        prefetch_line(writer, access, points[0].indices, {**moved, column: begin + offset})
 
 
-def prefetch_lines(
-    writer: Writer, access: Access, indices: Sequence[Index], column: int, count: int
+def prefetch_line(
+    writer: Writer, access: Access, indices: Sequence[Index | None], moved: Mapping[int, Index]
 ) -> None:
-    """Prefetch the lines of ``count`` elements of a row from ``indices`` on."""
-    each = max(LINE_BYTES // bytes_of(access.buffer), 1)
-    for offset in range(0, count, each):
-        place = [*indices[:column], indices[column] + offset, *indices[column + 1 :]]
-        at = [writer.value(writer.affine(e, place)) for e in access.exprs]
-        writer.insert(kernel.PrefetchOp(access.buffer, at))
+    """Prefetch the line of one element, at ``indices`` of which some are ``moved``."""
+    place = [moved.get(k, index or Index()) for k, index in enumerate(indices)]
+    at = [writer.value(writer.affine(e, place)) for e in access.exprs]
+    writer.insert(kernel.PrefetchOp(access.buffer, at))
 
 
 def following(
@@ -197,15 +193,11 @@ def following(
     """
     (j, k), (end, extent), (columns, deep) = at, ends, steps
     zero, j_next, k_next = Index(), j + columns, k + deep
-    turned = select(writer, j_next, end, j_next, zero)
-    first = select(writer, k_next, extent, k_next, zero)
-    return first, select(writer, k_next, extent, j, turned)
+    turned = below(writer, j_next, end, j_next, zero)
+    first = below(writer, k_next, extent, k_next, zero)
+    return first, below(writer, k_next, extent, j, turned)
 
 
-def select(writer: Writer, a: Index, b: Index, then: Index, other: Index) -> Index:
-    """Return ``then`` where ``a`` is below ``b``, else ``other``."""
-    if (number := (b - a).number) is not None:
-        return then if number > 0 else other
-    condition = writer.compare("slt", a, b)
-    values = writer.value(then), writer.value(other)
-    return Index.of(writer.result(arith.SelectOp(condition, *values)))
+def elements_of_line(access: Access) -> int:
+    """Return the elements of an operand in a cache line."""
+    return max(LINE_BYTES // bytes_of(access.buffer), 1)

@@ -26,13 +26,13 @@ is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from math import inf
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, math, memref, scf, vector
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, MemRefType, VectorType
+from xdsl.dialects.builtin import AnyFloat, IndexType, MemRefType, VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from stepwell.analysis.combiners import COMBINERS
 from stepwell.analysis.structured import constant_of
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.upstream.effects import touches_nothing
@@ -42,15 +42,11 @@ from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 INTERLEAVED_VECTORS = 2
 """Vectors computed side by side, which hides the latency of an addition."""
 
-_COMBINED: Mapping[type[Operation], tuple[str, float]] = {
-    arith.AddfOp: ("add", -0.0),
-    arith.MulfOp: ("mul", 1.0),
-    arith.MaximumfOp: ("maximumf", -inf),
-    arith.MinimumfOp: ("minimumf", inf),
-    arith.MaxnumfOp: ("maxnumf", -inf),
-    arith.MinnumfOp: ("minnumf", inf),
-}
-"""The combining ops, with their names in vector.reduction and their identities."""
+_COMBINED = (
+    *(arith.AddfOp, arith.MulfOp, arith.MaximumfOp, arith.MinimumfOp),
+    *(arith.MaxnumfOp, arith.MinnumfOp),
+)
+"""The ops that combine floats."""
 LANEWISE = (*_COMBINED, arith.SubfOp, arith.DivfOp, arith.NegfOp, math.SqrtOp, math.AbsFOp)
 
 
@@ -97,10 +93,10 @@ def _is_sum(loop: scf.ForOp) -> bool:
     if len(types) != 1 or not isinstance(element := next(iter(types)), AnyFloat):
         return False
     for argument, value in zip(body.args[1:], last.operands, strict=True):
-        made_by = value.owner
-        if not isinstance(made_by, Operation) or type(made_by) not in _COMBINED:
+        found = value.owner
+        if not isinstance(found, _COMBINED):
             return False
-        if argument not in made_by.operands or not argument.has_one_use():
+        if argument not in found.operands or not argument.has_one_use():
             return False
     changing = memref.StoreOp, scf.ForOp
     return all(not isinstance(op, changing) and _fits(op, loop, element) for op in ops)
@@ -184,10 +180,9 @@ def _before(loop: scf.ForOp, entry: Block, write: Callable[[Writer], object]) ->
 def _sum(writer: Writer, loop: scf.ForOp, lanes: int) -> None:
     """Write two vectors at a time, then single ones; the loop begins with their sum."""
     ends = _yielded(loop.body.block)
-    kinds = [_COMBINED[type(v.owner)] for v in ends]  # pyright: ignore
+    kinds = [COMBINERS[type(v.owner)] for v in ends]  # pyright: ignore
     starts = [
-        writer.splat(FloatAttr(neutral, value.type), lanes)  # pyright: ignore
-        for value, (_, neutral) in zip(ends, kinds, strict=True)
+        writer.splat(c.identity(value.type), lanes) for value, c in zip(ends, kinds, strict=True)
     ]
     state = _steps(writer, loop, lanes, INTERLEAVED_VECTORS, starts * INTERLEAVED_VECTORS)
     sums = state[: len(ends)]
@@ -197,7 +192,7 @@ def _sum(writer: Writer, loop: scf.ForOp, lanes: int) -> None:
     sums = _steps(writer, loop, lanes, 1, sums)
     for k, (value, found) in enumerate(zip(ends, sums, strict=True)):
         total = loop.iter_args[k]
-        whole = _combined(writer, value, total, writer.across(kinds[k][0], found))
+        whole = _combined(writer, value, total, writer.across(kinds[k].kind, found))
         whole.name_hint = total.name_hint
         loop.operands[3 + k] = whole
     del loop.attributes["kernel.simd"]

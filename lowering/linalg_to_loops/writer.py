@@ -337,6 +337,19 @@ class Writer(Builder):
         self.insert(kind.create(operands=[value, buffer, *at], properties=properties))
 
 
+def select(writer: Writer, condition: SSAValue, then: Index, other: Index) -> Index:
+    """Return ``then`` where a condition holds, else ``other``."""
+    values = writer.value(then), writer.value(other)
+    return Index.of(writer.result(arith.SelectOp(condition, *values)))
+
+
+def below(writer: Writer, a: Index, b: Index, then: Index, other: Index) -> Index:
+    """Return ``then`` where ``a`` is below ``b``, else ``other``."""
+    if (number := (b - a).number) is not None:
+        return then if number > 0 else other
+    return select(writer, writer.compare("slt", a, b), then, other)
+
+
 def element_of(buffer: SSAValue) -> Attribute:
     """Return the element type of a memref."""
     assert isinstance(buffer.type, MemRefType)
