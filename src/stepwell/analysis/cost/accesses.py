@@ -39,6 +39,11 @@ def assumed(value: SSAValue) -> Sequence[int]:
     return [ASSUMED if n == DYNAMIC_INDEX else n for n in shape(value)]
 
 
+def assuming(size: int) -> Shapes:
+    """Return the function of shapes in which each unknown size is ``size``."""
+    return lambda value: [size if n == DYNAMIC_INDEX else n for n in shape(value)]
+
+
 @dataclass(frozen=True)
 class Axis:
     """How one axis of an array is indexed."""

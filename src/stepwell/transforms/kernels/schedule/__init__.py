@@ -56,7 +56,6 @@ from stepwell.transforms.kernels.schedule.reasons import explain_choice, explana
 from stepwell.transforms.kernels.schedule.run_in_parallel import is_scattered, run_in_parallel
 from stepwell.transforms.kernels.schedule.scalar import choose_lanes, share_tasks
 from stepwell.transforms.kernels.schedule.searching import (
-    all_known,
     drop_marks,
     improve,
     is_faster,
@@ -225,7 +224,7 @@ def _reads_in_place(
 
     Rounding depends on this choice, so it is made for one thread whatever their number.
     """
-    if not chosen.in_place or not all_known(function):
+    if not chosen.in_place:
         return False
     shared = choices.number(function, "kernel.shared")
     nest = Nest(function, [read(op) for op in loop_ops(function)], shared)

@@ -209,12 +209,14 @@ def _candidate(ops: Sequence[Loops], shared: int, machine: Machine) -> tuple[Loo
 def _in_place_part(found: Loops, packed: int, shared: int, large: bool) -> float:
     """Return the part of the time in place that blocks must not exceed; 0 if they are settled.
 
-    Only a plain product whose packed operand has contiguous columns may read it in place. One that
-    usually does, if it is not ``large``, is packed where the cost model is certain of the gain.
+    Only a plain product whose packed operand is of known size, with contiguous columns, may read it
+    in place. One that usually does, if it is not ``large``, is packed where the cost model is
+    certain of the gain.
     """
     product = _first(found, packed, shared) == shared - 2 and len(found.parallel) == shared + 1
     along = stride(found.where[packed], shared - 1) == 1
-    if not product or not along or _is_widened(found) or DYNAMIC_INDEX in found.extents:
+    known = DYNAMIC_INDEX not in found.extents[shared - 1 :]
+    if not product or not along or _is_widened(found) or not known:
         return 0.0
     return 1.0 if large else 1 - MODEL_ERROR
 

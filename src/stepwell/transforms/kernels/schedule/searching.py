@@ -17,7 +17,7 @@ from math import ceil
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 
 from stepwell.analysis.cost import Predictor
-from stepwell.analysis.cost.accesses import assumed
+from stepwell.analysis.cost.accesses import ASSUMED, assumed, assuming
 from stepwell.analysis.cost.nest import loop_sizes, nests_of, readings_of
 from stepwell.analysis.cost.parallel import shares_of
 from stepwell.analysis.levels import KernelLevels, loop_ops
@@ -43,6 +43,9 @@ MAX_WORK_PER_NS = 400
 elements each, at 4 GHz."""
 MAX_PREDICTIONS = 48
 """Predictions for one kernel: ten to twenty milliseconds (`python bench/predicted.py --speed`)."""
+
+LIKELY_SIZES = (64, 256, 1024)
+"""Unknown sizes for which two schedules are compared: a part of a block, and several."""
 
 USUAL = "vector_bits=512,vector_registers=32,fma=1,threads=2,l3=32M"
 """The machine of a `schedule` that is told of none: one with wide vectors, for tests."""
@@ -119,13 +122,18 @@ def is_faster(
 ) -> bool:
     """Whether tiles that read operands in place are better than blocks that pack one.
 
+    Where sizes are unknown, blocks must gain more at some size than they lose at any other.
+
     part : of the time of the tiles that blocks must not exceed
     """
-    predictor = Predictor(function, machine, unaligned=given.unaligned)
-    first, second = predictor.predict(tiled), predictor.predict(packed)
-    if second.seconds <= part * first.seconds:
+    shares: list[float] = []
+    for size in (ASSUMED,) if all_known(function) else LIKELY_SIZES:
+        predictor = Predictor(function, machine, assuming(size), unaligned=given.unaligned)
+        first, second = predictor.predict(tiled), predictor.predict(packed)
+        shares.append(first.seconds / second.seconds)
+    share = max(shares) * min(1, *shares)
+    if share * part >= 1:
         return False
-    share = first.seconds / second.seconds
     near = ", within the model's error" if share > 1 else ""
     said = f"read where they lie, operands take {share:.2f} of the time of blocks that pack one"
     explain_choice(function, lambda: said + near)
