@@ -155,3 +155,20 @@ def test_versions_by_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert one.startswith("d0 from 1 to 1\n  schedule   [parallel d1 by 1536, ")
     assert few.startswith("d0 from 5 to 8\n  schedule   [parallel d0 by 8 repeat, ")
     assert "why        not in blocks: 8 rows read what would be packed, 12 repay it" in few
+
+
+def test_sizes_choose_between_algorithms(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = """func.func @main(%x: tensor<1x32x?x?xf32>, %w: tensor<32x32x3x3xf32>) -> tensor<1x32x?x?xf32> {
+      %y = nd.convolution %x, %w {low = [1, 1], high = [1, 1]} : (tensor<1x32x?x?xf32>, tensor<32x32x3x3xf32>) -> tensor<1x32x?x?xf32>
+      func.return %y : tensor<1x32x?x?xf32>
+    }"""
+    told = said(text, tmp_path, capsys)
+    sizes = "x.shape[2] = x.shape[3]"
+    tiles, direct = (
+        re.search(rf"kernel {name}.*\n.*\n(.*)", told) for name in ("main_matmul", "main_conv")
+    )
+    assert tiles and tiles[1] == f"  launched   for {sizes} 16 and from 18 on"
+    assert direct and direct[1] == f"  launched   for {sizes} from 0 to 15 and 17"
+    assert "launched" not in said(text.replace("?", "24"), tmp_path, capsys)

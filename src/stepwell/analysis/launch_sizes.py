@@ -6,9 +6,12 @@ agree or each runs once per call; in the latter case it is their average.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
-from xdsl.dialects import arith, func
+from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, SSAValue
@@ -17,7 +20,7 @@ from xdsl.ir.affine import AffineDimExpr
 from stepwell.analysis.constness import entries
 from stepwell.analysis.sizes import Dim, Result, Size, Sizes
 from stepwell.analysis.structured import indices
-from stepwell.core.host_schedule import Tree
+from stepwell.core.host_schedule import Tree, in_call
 from stepwell.dialects import kernel
 
 SIGNS: dict[type[Any], str] = {
@@ -36,6 +39,31 @@ SIGNS: dict[type[Any], str] = {
     arith.MaxUIOp: "umax",
 }
 """The tree operator of each op of index arithmetic."""
+
+
+COMPARISONS: dict[int, Callable[[int, int], bool]] = dict(enumerate((eq, ne, lt, le, gt, ge)))
+"""The comparison of each predicate of `arith.cmpi` on signed numbers."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A comparison of sizes on the host that decides whether a kernel is launched."""
+
+    left: Tree
+    right: Tree
+    predicate: int
+    wanted: bool
+    """Whether the kernel is launched where the comparison is true."""
+    names: tuple[str, ...]
+    """The sizes that it depends on, as in `x.shape[0]`."""
+    count: int
+    """The number of `?` of the arguments."""
+
+    def holds(self, size: int) -> bool:
+        """Whether the kernel is launched in a call in which each `?` is ``size``."""
+        left, right = (in_call(each, [size] * self.count) for each in (self.left, self.right))
+        assert left is not None and right is not None
+        return COMPARISONS[self.predicate](left, right) is self.wanted
 
 
 class Launches:
@@ -63,6 +91,46 @@ class Launches:
         for each in found[1:]:
             total = ("+", total, each)
         return ("/", total, len(found))
+
+    def condition(self, function: kernel.FuncOp) -> Condition | None:
+        """Return the comparison of sizes that decides whether all launches of a kernel happen."""
+        launches = self._of.get(function.sym_name.data, [])
+        found = {_condition(op, sizes) for op, sizes in launches}
+        return found.pop() if len(found) == 1 else None
+
+
+def _condition(op: kernel.LaunchOp, sizes: Sizes) -> Condition | None:
+    """Return the comparison of sizes of the branch that a launch is in."""
+    branch = op.parent_op()
+    compare = branch.cond.owner if isinstance(branch, scf.IfOp) else None
+    if not isinstance(branch, scf.IfOp) or not isinstance(compare, arith.CmpiOp):
+        return None
+    left, right = sizes.of(compare.lhs), sizes.of(compare.rhs)
+    trees, predicate = (_tree(left, sizes), _tree(right, sizes)), compare.predicate.value.data
+    if None in trees or predicate not in COMPARISONS or not (left - right).terms:
+        return None
+    used = sorted({n for size in (left, right) for n in _dims_in(size, sizes)})
+    names = [_named(sizes.arguments[a], axis) for a, axis in (sizes.dims[n] for n in used)]
+    wanted = op.parent is branch.true_region.block
+    return Condition(*trees, predicate, wanted, tuple(names), len(sizes.dims)) if names else None
+
+
+def _dims_in(size: Size, sizes: Sizes) -> Iterator[int]:
+    """Yield the numbers of the `?` of arguments in a formula."""
+    for number in {n for monomial, _ in size.terms for n in monomial}:
+        match sizes.atoms[number]:
+            case Dim(index):
+                yield index
+            case Result(operands=operands):
+                for each in operands:
+                    yield from _dims_in(each, sizes)
+            case _:
+                pass
+
+
+def _named(argument: SSAValue, axis: int) -> str:
+    number = argument.index if isinstance(argument, BlockArgument) else 0
+    return f"{argument.name_hint or f'input{number}'}.shape[{axis}]"
 
 
 def loop_sizes(op: linalg.GenericOp, sizes: Sizes) -> list[Size | None]:

@@ -31,6 +31,7 @@ from stepwell.driver.lowering import Lowering, Source
 from stepwell.runtime import measuring
 from stepwell.runtime.profiling import spans, spell_seconds
 from stepwell.tools.inputs import fail, inputs_of, module_of, program_of, source_of
+from stepwell.tools.launch_conditions import conditions_of
 from stepwell.transforms.kernels.schedule.reasons import Reasons, explanations, spell_bytes
 from stepwell.transforms.kernels.versions import version
 
@@ -55,6 +56,11 @@ class Scheduled:
     def program(self) -> Program:
         """The launches of the kernels."""
         return Program(self.lowering.module, self.sizes)
+
+    @cached_property
+    def conditions(self) -> dict[str, str]:
+        """The sizes for which kernels are launched, where the host decides by sizes."""
+        return conditions_of(self.lowering.module)
 
     @property
     def kernels(self) -> list[kernel.FuncOp]:
@@ -136,6 +142,8 @@ def _explained(function: kernel.FuncOp, found: Scheduled, measured: float | None
     lines = spans([f"{file}:{line}" for file, line in sorted(where)])
     yield f"kernel {quoted(name)}" + (f", from {lines}" if lines else "")
     yield f"  does       {_spelled(found.cost(function))}"
+    if name in found.conditions:
+        yield f"  launched   for {found.conditions[name]}"
     yield from _choices(function, found.reasons.get(name, [UNSAID]))
     for number, each in enumerate(versions_in(function.attributes.get(VERSIONS))):
         yield f"  version    {each.range}"
