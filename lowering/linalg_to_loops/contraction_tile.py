@@ -33,7 +33,7 @@ from stepwell.lowering.linalg_to_loops.partial_sums import PartialSums, row_numb
 from stepwell.lowering.linalg_to_loops.points import start
 from stepwell.lowering.linalg_to_loops.prefetch import PackPrefetch, PanelPrefetch, prefetch_row
 from stepwell.lowering.linalg_to_loops.structured import Structured
-from stepwell.lowering.linalg_to_loops.sum_loops import Sum
+from stepwell.lowering.linalg_to_loops.sum_loops import Several, Sum
 from stepwell.lowering.linalg_to_loops.writer import Index, below
 
 
@@ -89,13 +89,21 @@ class Tiles:
         sizes = self.of.sizes(split, self.frame.ends)
         tiles = prod(sizes[: self.of.row]) * -(-sizes[self.of.row] // self.of.tile[0])
         end = self.frame.ends[self.of.column]
-        return PanelPrefetch(self.operands, end, levels.levels[split].step, max(tiles, 1))
+        deep, actions = levels.levels[split].step, levels.levels[split].actions
+        every = next(a.number or 1 for a in actions if a.name == "prefetch")
+        return PanelPrefetch(self.operands, end, deep, max(tiles, 1), every)
+
+    @property
+    def _several(self) -> Several | None:
+        """How many steps of the sum are written out, and the prefetch that begins them."""
+        ahead = self.prefetching
+        return (ahead.every, ahead.step) if isinstance(ahead, PanelPrefetch) else None
 
     def _loads(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
         """Return the operands that a step of the innermost loop packs, and prefetch."""
         if op is not self.operands.micro:
             return {}
-        if self.prefetching is not None:
+        if self.prefetching is not None and self._several is None:
             self.prefetching.step(points[0])
         elif self.prefetches_in_place and points[0].width > 1:
             column, (since, further) = self.of.column, self.following
@@ -238,7 +246,7 @@ class Tiles:
         """Run the innermost loop from ``state``."""
         operands, key = self.operands, (self.operands.micro, self.of.levels.depth)
         if self.buffers is None:
-            return Sum(self.frame, operands.micro).run(points, state)
+            return Sum(self.frame, operands.micro, self._several).run(points, state)
 
         def run(some: tuple[Index, Index], sums: list[SSAValue]) -> list[SSAValue]:
             self.frame.ranges[key] = some

@@ -8,7 +8,8 @@ the lines of as many columns as a line has elements.
 
 An operand that lies in panels already is read one line after another, which hardware prefetches,
 but the first tile that reads a panel still waits for it. So the tiles of a part divide the lines of
-the next part among them, each a run of them.
+the next part among them, each a run of them. A prefetch in each step takes longer than it saves
+where many tiles read a part: then they prefetch in one of several steps, which are written out.
 
 A tile that reads distant rows of an operand in place prefetches its reads of some steps later; in
 its last steps these are the first reads of the next tile.
@@ -75,9 +76,12 @@ class PackPrefetch:
 class PanelPrefetch:
     """Prefetches the part of an operand in panels that the tiles read next."""
 
-    def __init__(self, operands: Operands, end: Index, deep: int, tiles: int) -> None:
-        """Prepare for parts of ``deep`` terms, which so many tiles read."""
-        self.operands, self.end, self.deep = operands, end, deep
+    def __init__(self, operands: Operands, end: Index, deep: int, tiles: int, every: int) -> None:
+        """Prepare for parts of ``deep`` terms, which so many tiles read.
+
+        every : steps from one prefetch to the next
+        """
+        self.operands, self.end, self.deep, self.every = operands, end, deep, every
         self.writer, self.columns = operands.frame.writer, operands.of.tile[1]
         access = operands.of.sum.inputs[operands.column_operand]
         self.each = elements_of_line(access)
@@ -92,18 +96,22 @@ class PanelPrefetch:
         writer = self.writer
         self.k, j = following(writer, (j, k), (self.end, extent), (self.columns, self.deep))
         self.panel = writer.divide(j, self.columns, arith.DivUIOp)
-        turn = writer.divide(turn, -(-self.lines // self.count), arith.RemUIOp)
+        turn = writer.divide(turn, -(-self.lines * self.every // self.count), arith.RemUIOp)
         self.since = turn * self.deep
 
     def step(self, point: Point) -> None:
-        """Prefetch the next lines in the step of the innermost loop at ``point``."""
+        """Prefetch the next lines in the step of the innermost loop at ``point``.
+
+        It is the first of the steps from one prefetch to the next.
+        """
         of, indices, writer = self.operands.of, list(point.indices), self.writer
         begins, depth = len(of.sum.reductions), of.levels.depth
         first, k = indices[begins + 2] or Index(), indices[depth] or Index()
         indices[begins : begins + 2] = self.k, self.panel
         access = self.operands.micro.inputs[self.operands.column_operand]
+        step = writer.divide(self.since + k, self.every, arith.DivUIOp)
         for number in range(self.count):
-            line = (self.since + k) * self.count + number
+            line = step * self.count + number
             column = writer.divide(line, self.lines, arith.RemUIOp) * self.each
             indices[depth] = writer.divide(line, self.lines, arith.DivUIOp)
             indices[of.column] = first + column

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import TypeAlias
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import UnitAttr
@@ -30,6 +31,9 @@ from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
 Step = Callable[[list[Point], Sequence[SSAValue]], Sequence[SSAValue]]
 """Writes one step at points; returns the accumulators after it."""
 
+Several: TypeAlias = tuple[int, Callable[[Point], None]]
+"""A number of steps, and what is written before them, given the first point."""
+
 
 def write_sum(frame: Frame, op: Structured, points: list[Point]) -> None:
     """Write the loops of a sum at points, from its initial values to its results."""
@@ -38,10 +42,14 @@ def write_sum(frame: Frame, op: Structured, points: list[Point]) -> None:
 
 
 class Sum:
-    """The sum of one op."""
+    """The sum of one op.
 
-    def __init__(self, frame: Frame, op: Structured) -> None:
+    several : how many steps of the innermost loop are written out, and what begins them
+    """
+
+    def __init__(self, frame: Frame, op: Structured, several: Several | None = None) -> None:
         self.frame, self.op, self.writer = frame, op, frame.writer
+        self.several = several
         self.count = len(op.carried)
         """Accumulators of a point."""
         self.vectors = self._interleave()
@@ -115,12 +123,26 @@ class Sum:
         if k == self.op.axis and self.vectors:
             return self._lanes(loops, points, list(state))
 
-        def body(at: Index, _: int, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            return self._loops(loops[1:], [p.bind(k, at) for p in points], args)
+        return self._in_turn(loops, points, state)
 
+    def _in_turn(
+        self, loops: Sequence[int], points: list[Point], state: Sequence[SSAValue]
+    ) -> Sequence[SSAValue]:
+        """Write the first of the remaining loops, step after step, and the others inside of it."""
+        k, inner = loops[0], loops[1:]
+        many, begin = self.several if self.several and not inner else (1, None)
+
+        def body(at: Index, size: int, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            if begin is not None and size == many:
+                begin(points[0].bind(k, at))
+            for n in range(size):
+                args = self._loops(inner, [p.bind(k, at + n) for p in points], args)
+            return args
+
+        sizes = [many, 1] if many > 1 else [1]
         for part in self._cut(loops, points):
             names = self._names(len(state))
-            state = self.writer.sweep(part, [1], state, body, NAMES[k % len(NAMES)], names)
+            state = self.writer.sweep(part, sizes, state, body, NAMES[k % len(NAMES)], names)
             loop = state[0].owner if state else None
             if k in self.frame.plan.levels.unroll and isinstance(loop, scf.ForOp):
                 loop.attributes["kernel.unroll"] = UnitAttr()

@@ -147,3 +147,23 @@ kernel.func @panels(%x: memref<24x16xf32>, %w: memref<2x16x32xf32>, %y: memref<2
   }
   kernel.return
 }
+
+// The same in one of two steps of the sum, which are written out.
+// CHECK-LABEL: kernel.func @panels_in_some_steps
+// CHECK:         scf.for {{%.*}} = {{%.*}} to {{%.*}} step %{{.*}} iter_args({{.*}}vector<16xf32>
+// CHECK:           kernel.prefetch %w
+// CHECK-COUNT-4:   vector.load %w
+// CHECK-NOT:       kernel.prefetch
+kernel.func @panels_in_some_steps(%x: memref<24x16xf32>, %w: memref<2x16x32xf32>, %y: memref<24x64xf32>)
+    attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 24, for d1 by 32, for d2 by 8 {prefetch 2}, for d0 by 4, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<24x64xf32>)
+  linalg.generic {indexing_maps = [#rows, #in_panels, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<24x16xf32>, memref<2x16x32xf32>) outs(%y : memref<24x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+  kernel.return
+}

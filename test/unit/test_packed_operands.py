@@ -85,6 +85,27 @@ def test_weights(m: int, n: int, k: int, batch: int, turned: bool, dtype: str, w
 
 
 @pytest.mark.parametrize(
+    "m, n, k, batch, dtype, rows",
+    [
+        (333, 331, 1031, 0, "f32", ""),
+        (200, 197, 257, 3, "f64", ""),
+        (211, 600, 1001, 0, "f32", ""),
+        (307, 350, 1030, 0, "f32", "?"),
+        (301, 517, 661, 0, "i32", ""),
+    ],
+)
+def test_panels_that_come_slowly(m: int, n: int, k: int, batch: int, dtype: str, rows: str) -> None:
+    """Tiles prefetch the panel that is read next: one line in four steps of any sum."""
+    head = (batch,) if batch else ()
+    x, w = numbers((*head, m, k), dtype), numbers((*head, k, n), dtype)
+    text = module(x, w, False, dtype, dtype, rows)
+    machines = [f"l2=1M,l3_rate=100,threads={threads}" for threads in (1, 2)]
+    assert "{prefetch 4}" in kernels_for(text, machines[0])
+    for machine in machines:
+        check(sw.compile(text, resources={"w": w}, machine=machine), x, w, False, dtype, dtype)
+
+
+@pytest.mark.parametrize(
     "m, n, k, turned, dtype, wide",
     [
         (1, 4099, 33, False, "f32", "f32"),

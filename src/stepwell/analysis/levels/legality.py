@@ -305,7 +305,8 @@ class _Steps:
             refuse("an action is given twice")
         for n, level, action in found:
             known = action.number in (self.by_rows, self.by_columns)
-            elsewhere = action.name in ("prefetch", "sum") and (n != last or action.number)
+            numbered = action.number and not (action.name == "prefetch" and self.panels)
+            elsewhere = action.name in ("prefetch", "sum") and (n != last or numbered)
             if elsewhere or (action.name == "pack" and (not known or n >= walked)):
                 refuse(f"'{action}' is not for '{level}'")
         packed = self.levels.action("pack", self.by_columns)

@@ -12,11 +12,12 @@ After:   kernel.func @main_pack(%w, %p: tensor<16x1000x64xf32>) {
 
 Afterwards the operand that varies with the columns is in panels as wide as the register tile, each
 read sequentially, wherever it is the same in every call, or in many iterations of a loop, or
-several blocks would otherwise pack it again: three; seven that pack while they compute; two of a
-convolution, whose filters are transposed. Equal packing kernels are merged, and an operand of
-several launches is packed once, right after its definition. An unpacked argument that a loop reads
-in each of many iterations is copied before the loop, because arguments are seldom aligned to a
-cache line.
+several blocks would otherwise pack it again: three; two that wait for memory; seven that pack
+while they compute; two of a convolution, whose filters are transposed. Contiguous columns are
+copied in whole rows; tiles prefetch panels that come too slowly from beyond the L2 cache. Equal
+packing kernels are merged, and an operand of several launches is packed once, right after its
+definition. An unpacked argument that a loop reads in each of many iterations is copied before the
+loop, because arguments are seldom aligned to a cache line.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from stepwell.analysis.constness import constants_of, entries
 from stepwell.analysis.levels import kernel_levels
+from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.transforms.kernels.pack_operands.kernels import (
     Operand,
@@ -40,10 +42,14 @@ from stepwell.transforms.kernels.pack_operands.kernels import (
 from stepwell.transforms.kernels.pack_operands.rereading import copy_reread_arguments, loop_around
 from stepwell.transforms.kernels.same_kernels import Shared
 from stepwell.transforms.kernels.schedule.reasons import copy_explanation, explain_choice
+from stepwell.transforms.kernels.schedule.searching import machine_of
 from stepwell.transforms.passes import Pass
 
 MIN_BLOCKS = 3
 """Blocks of rows from which packing a panel in each costs more than packing it once."""
+MIN_WAITING_BLOCKS = 2
+"""The same bound where packing waits for memory: blocks read an operand beyond the L2 cache in
+short runs and do not prefetch it; a kernel of its own reads whole rows."""
 MIN_PACKING_BLOCKS = 7
 """The same bound where blocks pack while they compute."""
 MIN_FILTER_BLOCKS = 2
@@ -58,6 +64,7 @@ class PackOperands(Pass):
 
     l2 : bytes of each core's L2 cache; 0 to copy nothing for the sake of caches
     l3 : bytes of the last-level cache; a packed operand that is no weight may take half of it
+    machine : by it panels are prefetched or not, and packing waits for memory or not
     """
 
     name = "pack-operands"
@@ -66,6 +73,7 @@ class PackOperands(Pass):
 
     l2: int = 1 << 20
     l3: int = 8 << 20
+    machine: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Pack the operands that repay it."""
@@ -76,7 +84,7 @@ class PackOperands(Pass):
             if (found := operand_of(function)) is not None:
                 wanted[function] = found
         if wanted:
-            _Packing(op, wanted, self.l3 // 2).run()
+            _Packing(op, wanted, self.l3 // 2, machine_of(self.machine)).run()
         if self.l2:
             copy_reread_arguments(op, self.l3 // 2)
 
@@ -89,6 +97,7 @@ class _Packing:
     wanted: dict[kernel.FuncOp, Operand]
     most: int
     """Bytes of a packed operand that differs between calls, at most."""
+    machine: Machine
     shared: Shared = field(default_factory=Shared)
     done: dict[tuple[SSAValue, kernel.FuncOp], SSAValue] = field(
         default_factory=dict[tuple[SSAValue, kernel.FuncOp], SSAValue]
@@ -107,7 +116,9 @@ class _Packing:
             operand = self.wanted[function]
             small = operand.bytes <= self.most
             levels = kernel_levels(function)
-            once = MIN_PACKING_BLOCKS if "first" in levels.packs.values() else MIN_BLOCKS
+            waits = operand.bytes >= self.machine.l2 and operand.in_rows and not levels.prefetch
+            once = MIN_WAITING_BLOCKS if waits else MIN_BLOCKS
+            once = MIN_PACKING_BLOCKS if "first" in levels.packs.values() else once
             again = small and operand.repeated >= (MIN_FILTER_BLOCKS if operand.convolves else once)
             if "dot" in levels.packs.values():  # blocks pack words themselves, in runs if they can
                 again = small and operand.convolves
@@ -149,7 +160,7 @@ class _Packing:
         if new:
             block.insert_op_before(packing, function)
             explain_choice(packing, lambda: _why(operand))
-        still_read = read_packed(function, operand, same)
+        still_read = read_packed(function, operand, self.machine, same)
         if kept is not None:
             block.insert_op_before(kept, function)
             function.set_name(f"{name}_packed")

@@ -42,12 +42,17 @@ from stepwell.analysis.structured import (
     is_parallel,
     map_attribute,
 )
+from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
-from stepwell.dialects.kernel.levels import Level, Levels, Schedule
+from stepwell.dialects.kernel.levels import Action, Level, Levels, Schedule
 from stepwell.dialects.types import dtype, locate
+from stepwell.transforms.kernels.schedule.marks import is_waited_for
 from stepwell.transforms.kernels.versions import keep_packed_versions
 
+PREFETCHED_STEPS = 4, 2
+"""Steps of a sum that are written out, with one prefetch of a panel: one in each step takes 4 % of
+the time of a product, one in eight is no better than one in four (Granite Rapids)."""
 ELEMENTS_PER_THREAD = 1 << 15
 """Elements that are worth a thread."""
 
@@ -303,23 +308,41 @@ def _zero(kind: Attribute) -> FloatAttr | IntegerAttr:
     return FloatAttr(0.0, kind)
 
 
-def _unpacked(levels: KernelLevels, number: int, same: bool) -> Schedule:
+def _unpacked(levels: KernelLevels, operand: Operand, machine: Machine, same: bool) -> Schedule:
     """Return levels that copy an operand into panels no more.
 
     Words for dot products are packed from the panels. Prefetches stay for an operand that is the
-    ``same`` in every call: others are packed in the call and lie near.
+    ``same`` in every call. Where many tiles read a panel, few steps of each prefetch it.
     """
+    number, steps = operand.number, levels.in_steps
+    packed = ("pack", number) if levels.packs.get(number) not in DOTS else ()
+    every = _steps_between_prefetches(levels, operand, machine) if packed else 1
+    new = (Action("prefetch", every),) if every > 1 else ()
+    gone = "" if same and not new else "prefetch"
 
     def plain(level: Level) -> Level:
         kept = (a for a in level.actions if (a.name, a.number) != packed and a.name != gone)
-        return replace(level, actions=tuple(kept))
+        last = steps is not None and level is steps.levels[steps.splits[-1]]
+        return replace(level, actions=(*kept, *(new if last else ())))
 
-    packed = ("pack", number) if levels.packs.get(number) not in DOTS else ()
-    gone = "" if same else "prefetch"
     return edited(levels, plain)
 
 
-def read_packed(function: kernel.FuncOp, operand: Operand, same: bool) -> bool:
+def _steps_between_prefetches(levels: KernelLevels, operand: Operand, machine: Machine) -> int:
+    """Return how many steps of a sum prefetch one line of panels from beyond the L2 cache.
+
+    That is 1 where tiles do not wait for them, or a block has too few tiles to ask for each line.
+    """
+    row = operand.width * dtype(element(operand.argument)).bytes
+    waits = is_waited_for(levels.tile, row, machine) and operand.bytes >= machine.l2
+    steps = levels.in_steps
+    if not waits or steps is None or steps.action("sum") or len(operand.sums) > 1:
+        return 1
+    turns = levels.blocks[-3] // levels.tile[0] // max(row // machine.l1_line, 1)
+    return next((each for each in PREFETCHED_STEPS if each <= turns), 1)
+
+
+def read_packed(function: kernel.FuncOp, operand: Operand, machine: Machine, same: bool) -> bool:
     """Make ``function`` read ``operand`` packed; return whether it still reads it unpacked too.
 
     Then the packed operand is an additional argument, right after the other.
@@ -338,7 +361,7 @@ def read_packed(function: kernel.FuncOp, operand: Operand, same: bool) -> bool:
     maps = list(op.indexing_maps.data)
     maps[operand.number] = map_attribute(loops, index)
     op.indexing_maps = ArrayAttr(maps)
-    write_all(function, [_unpacked(each, operand.number, same) for each in lists])
+    write_all(function, [_unpacked(each, operand, machine, same) for each in lists])
     keep_packed_versions(function)
     read = old.first_use is not None
     if not read:

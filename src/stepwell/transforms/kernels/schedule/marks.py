@@ -29,13 +29,13 @@ def with_marks(
         rows = found.extents[first : shared - 1]
         several = DYNAMIC_INDEX in rows or prod(rows) > chosen.tile[0]
         row = chosen.tile[1] * chosen.width * each
-        waits = several and bytes > machine.l2 and _is_waited_for(chosen.tile, row, machine)
+        waits = several and bytes > machine.l2 and is_waited_for(chosen.tile, row, machine)
         return replace(chosen, prefetch=waits)
     simple = _in_rows(found, packed, shared, chosen.tile[1] * chosen.width)
     return replace(chosen, pack_columns="first" if simple else "", prefetch=bytes >= machine.l2)
 
 
-def _is_waited_for(tile: tuple[int, int], row: int, machine: Machine) -> bool:
+def is_waited_for(tile: tuple[int, int], row: int, machine: Machine) -> bool:
     """Whether a tile computes with a row of a panel faster than the last cache delivers the next.
 
     Hardware prefetches panels, but the first tile that reads one then waits, unless the tiles
