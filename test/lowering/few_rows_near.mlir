@@ -1,9 +1,13 @@
 // RUN: %stepwell-opt %s -p 'schedule{machine="vector_bits=512,vector_registers=32,fma=1,threads=2,l3=2M,l2=65536"}' | filecheck %s
+// RUN: %stepwell-opt %s -p 'schedule{machine="vector_bits=512,vector_registers=32,fma=1,threads=2,l3=2M,l2=65536,l3_latency=400,misses=16"}' | filecheck %s --check-prefix=SLOW
 
 // Between two calls of @alone its own arrays are touched: the last cache, of 2 MB here, still holds
 // %w. @beside also has a large %v, so that %w comes from memory in every call.
+// Where a line holds its buffer longer than a tile's step takes, nothing is prefetched.
 // CHECK-LABEL: kernel.func @near
+// SLOW-LABEL:  kernel.func @near
 // CHECK-SAME:  [parallel d0 by 3, parallel d1 by 112 overlap, for d2 {prefetch 32}, unroll d0, unroll d1 by 16, vector d1 by 16]
+// SLOW-SAME:   [parallel d0 by 3, parallel d1 by 112 overlap, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]
 kernel.func @near(%x: tensor<3x100xf32>, %w: tensor<100x2100xf32>, %y: tensor<3x2100xf32>) -> tensor<3x2100xf32> attributes {kernel.shared = 2} {
   %zero = arith.constant 0.0 : f32
   %s = linalg.fill ins(%zero : f32) outs(%y : tensor<3x2100xf32>) -> tensor<3x2100xf32>

@@ -227,6 +227,15 @@ def strip_of(
     return (columns, STRIP_ROWS) if wide >= 2 * least and most >= least else None
 
 
+def held_and_computing(machine: Machine) -> tuple[float, float]:
+    """Return the cycles that a line beyond L2 holds a buffer for misses, and a tile's step takes.
+
+    Where the first are more, a tile that asked for one line in each step would wait for buffers.
+    """
+    tile = next(iter(TILES if machine.vector_registers >= 32 else NARROW_TILES))
+    return machine.l3_latency / machine.misses, tile[0] * tile[1] / machine.fma_rate
+
+
 def depth_of(machine: Machine) -> int:
     """Return the largest depth of a block of f32 for panels as wide as the fastest tile."""
     vectors = next(iter(TILES if machine.vector_registers >= 32 else NARROW_TILES))[1]

@@ -13,6 +13,7 @@ from stepwell.transforms.kernels.schedule.block_sizes import (
     NARROW_TILES,
     TILES,
     depth_of,
+    held_and_computing,
     strips_from,
 )
 from stepwell.transforms.kernels.schedule.reasons import spell_bytes
@@ -38,8 +39,7 @@ def choices_on(machine: Machine) -> Iterator[Choice]:
     yield "depth", str(depth_of(machine)), "maximum depth of a block that packs an operand"
     in_place = spell_bytes(reads_in_place(machine))
     yield "in place", in_place, "largest operand that is read without packing"
-    step = tile[0] * tile[1] / machine.fma_rate
-    held = machine.l3_latency / machine.misses
+    held, step = held_and_computing(machine)
     near = "yes" if held <= step else "no"
     why = f"a line beyond L2 holds a buffer {held:.0f} cycles, a step of a tile takes {step:.0f}"
     yield "prefetches", near, f"and packs in the first tile: {why}"
