@@ -6,7 +6,9 @@ is computed from the sizes of the operands and the machine's caches and vectors,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import prod
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -83,6 +85,8 @@ MIN_BLOCKS = 32
 """Blocks that keep a few threads evenly busy: one waits for 3 % of the time at most."""
 MIN_FAR_BLOCKS = 8
 """Blocks that suffice if each block of rows packs again an operand that L1 does not hold."""
+MAX_WAITING = 0.03
+"""The part of the time that threads may wait for the longest before blocks are split further."""
 MIN_BLOCK_TILES = 8
 """Register tiles of rows that read a panel of columns from the L1 cache repay packing it there."""
 MAX_WORDS_DEPTH_BYTES = 2048
@@ -273,6 +277,10 @@ def block_of(
     tiles = -(-prod(sizes) // rows) * others
     fewest = min(MIN_BLOCK_TILES, -(-tiles // machine.threads))  # but no thread goes without one
     wanted = max(-(-tiles // least), fewest) * rows
+    if first == shared - 2 and len(found.parallel) == shared + 1 and machine.threads > 1:
+        panels = [min(columns, wide - k) for k in range(0, wide, columns)]
+        panels *= prod(map(found.size, range(first)))
+        wanted = _evenly_shared(-(-sizes[0] // rows), panels, least, machine.threads) * rows
     unknown = first == shared - 2 and found.extents[first] == DYNAMIC_INDEX
     most = machine.l2 // 2 // (deep * bytes)  # rows counted at launch are split evenly there
     most = max(rows, most if unknown else min(most, wanted))
@@ -292,6 +300,33 @@ def block_of(
         while lengths[k] > 1 and _touched(found, first, lengths, deep) * bytes > machine.l2 // 2:
             lengths[k] = even(size, lengths[k] - 1, 1)
     return *lengths, columns, max(deep, 1)
+
+
+def _evenly_shared(high: int, panels: Sequence[float], most: int, threads: int) -> int:
+    """Return the tiles of rows of a block: of the fewest blocks that threads share evenly.
+
+    A thread takes one run of blocks, as long as the others', so that more blocks do not help.
+
+    high : tiles of rows
+    panels : the widths of the blocks beside each other for the same rows
+    most : blocks in all that need not be exceeded
+    """
+    found, least = max(high, 1), math.inf
+    for count in range(1, max(-(-most // max(len(panels), 1)), 1) + 1):
+        tall = max(-(-high // count), 1)
+        rows = [min(tall, high - since) for since in range(0, high, tall)]
+        blocks = [tiles * wide for tiles in rows for wide in panels]
+        waits = _longest(blocks, threads) * threads / (sum(blocks) or 1.0)
+        if waits < least - MAX_WAITING:
+            found, least = tall, waits
+    return found
+
+
+def _longest(blocks: Sequence[float], threads: int) -> float:
+    """Return the longest of the runs of blocks that threads take."""
+    each, more = divmod(len(blocks), threads)
+    begins = [k * each + min(k, more) for k in range(threads + 1)]
+    return max(sum(blocks[since:end]) for since, end in pairwise(begins))
 
 
 def _depth(found: Loops, before: int, column: int, machine: Machine) -> int:
