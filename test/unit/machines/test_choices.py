@@ -43,8 +43,8 @@ def test_large_products(machine: str, marks: tuple[bool, bool], depths: tuple[in
     for (m, k, n), depth, marked in zip(sizes, depths, marks, strict=True):
         text = kernels_for(product(m, k, n), f"{machine},threads=2")
         assert any(each.blocks[-1:] == (depth,) for each in levels_in(text))
-        found = has(text, "prefetch"), has(text, "pack_first")
-        assert found == (marked, marked)
+        assert has(text, "pack_first") == marked
+        assert has(text, "prefetch") or not marked  # panels are prefetched without packing too
 
 
 def test_few_rows_that_wait_for_a_slow_cache() -> None:
