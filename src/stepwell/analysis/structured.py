@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import prod
 from typing import TypeAlias
 
 from xdsl.dialects import arith, math, tensor
@@ -15,6 +16,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     ShapedType,
+    TensorType,
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
@@ -356,6 +358,13 @@ def bits_of(kind: Attribute) -> int:
 def bytes_of(value: SSAValue) -> int:
     """Return the bytes of an element of ``value`` in memory."""
     return bits_of(element(value)) // 8
+
+
+def tensor_bytes(value: SSAValue) -> int:
+    """Return the bytes of a tensor; 0 for an unknown size, and for a scalar."""
+    if not isinstance(value.type, TensorType) or DYNAMIC_INDEX in shape(value):
+        return 0
+    return prod(shape(value)) * bytes_of(value)
 
 
 def widening(argument: SSAValue) -> list[Operation]:

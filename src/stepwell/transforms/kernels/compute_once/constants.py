@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -18,8 +16,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from stepwell.analysis.constness import RESOURCE, attributes_of, constants_of
+from stepwell.analysis.structured import tensor_bytes
 from stepwell.dialects import kernel
-from stepwell.dialects.types import dtype
 
 COMPUTED_CONSTANT = "kernel.computed_constant"
 MAX_FREE_BYTES = 1 << 20
@@ -42,19 +40,12 @@ def split_off(function: func.FuncOp) -> None:
     _write_signature(function, names)
 
 
-def _bytes(value: SSAValue) -> int:
-    kind = value.type
-    if not isinstance(kind, TensorType) or DYNAMIC_INDEX in kind.get_shape():
-        return 0
-    return prod(kind.get_shape()) * dtype(kind.element_type).bytes
-
-
 def _worth_keeping(function: func.FuncOp, constants: set[SSAValue]) -> set[SSAValue]:
     """Return the results of launches on constants, and stacks of such, that are worth keeping.
 
     A result without inputs is mostly a fill for others to write into: kept, it would be copied.
     """
-    weight = {v: _bytes(v) if isinstance(v, BlockArgument) else 0 for v in constants}
+    weight = {v: tensor_bytes(v) if isinstance(v, BlockArgument) else 0 for v in constants}
     found: set[SSAValue] = set()
     for op in function.body.block.ops:
         if not op.results or op.results[0] not in constants:
@@ -67,7 +58,7 @@ def _worth_keeping(function: func.FuncOp, constants: set[SSAValue]) -> set[SSAVa
         )
         launched = isinstance(op, kernel.LaunchOp) and op.inputs
         if static and (launched or isinstance(op, kernel.StackOp)):
-            size = sum(_bytes(r) for r in op.results)
+            size = sum(tensor_bytes(r) for r in op.results)
             if size <= max(MAX_FREE_BYTES, MAX_GROWTH * made_of):
                 found.update(op.results)
     return found

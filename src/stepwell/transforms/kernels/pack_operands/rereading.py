@@ -15,7 +15,6 @@ from math import prod
 
 from xdsl.dialects import func, scf, tensor
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
     FunctionType,
     ModuleOp,
     TensorType,
@@ -28,10 +27,17 @@ from xdsl.ir.affine import AffineDimExpr
 from stepwell.analysis.constness import RESOURCE, attributes_of
 from stepwell.analysis.levels import NO_LANES, Lanes, kernel_levels, write_schedule
 from stepwell.analysis.levels.building import Inner, in_threads, nest
-from stepwell.analysis.structured import array_of_maps, constant_of, element, identity, indices
+from stepwell.analysis.structured import (
+    array_of_maps,
+    constant_of,
+    element,
+    identity,
+    indices,
+    tensor_bytes,
+)
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
-from stepwell.dialects.types import dtype, locate
+from stepwell.dialects.types import locate
 from stepwell.transforms.kernels.pack_operands.kernels import ELEMENTS_PER_THREAD
 from stepwell.transforms.kernels.same_kernels import Shared
 from stepwell.transforms.kernels.schedule.nest import parallel_steps
@@ -62,7 +68,9 @@ def copy_reread_arguments(module: ModuleOp, most: int) -> None:
             if kernel_levels(callee).blocks:  # packs its operand, or reads it packed
                 continue
             for n, value in enumerate(launch.inputs):
-                if not MIN_BYTES <= _bytes(value) <= most or not _is_argument(value, function):
+                if not MIN_BYTES <= tensor_bytes(value) <= most or not _is_argument(
+                    value, function
+                ):
                     continue
                 lanes = _lanes(callee, callee.body.block.args[n])
                 loop = loop_around(value, launch) if lanes > 1 else None
@@ -72,13 +80,6 @@ def copy_reread_arguments(module: ModuleOp, most: int) -> None:
                     done[value, loop] = _copied(value, loop, function, shared, lanes)
                 launch.operands[n] = done[value, loop]
     shared.unite()
-
-
-def _bytes(value: SSAValue) -> int:
-    kind = value.type
-    if not isinstance(kind, TensorType) or DYNAMIC_INDEX in kind.get_shape():
-        return 0
-    return prod(kind.get_shape()) * dtype(kind.element_type).bytes
 
 
 def _is_argument(value: SSAValue, function: func.FuncOp) -> bool:
@@ -194,6 +195,6 @@ def _why(value: SSAValue) -> str:
     """Return the explanation of a copy."""
     name = f"%{value.name_hint}" if value.name_hint else "an argument"
     return (
-        f"{name} ({spell_bytes(_bytes(value))}) is read in each iteration of a loop: a copy "
+        f"{name} ({spell_bytes(tensor_bytes(value))}) is read in each iteration of a loop: a copy "
         "begins with a line of the caches, where an argument may begin anywhere"
     )

@@ -8,10 +8,8 @@ that touches more than the last-level cache holds finds nothing there and leaves
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from xdsl.dialects import func, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import SSAValue
 
 from stepwell.analysis.costs import operations
@@ -23,10 +21,10 @@ from stepwell.analysis.levels import (
     write_all,
 )
 from stepwell.analysis.levels.stores import why_not_nontemporal
+from stepwell.analysis.structured import tensor_bytes
 from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import PEEL, Schedule
-from stepwell.dialects.types import dtype
 from stepwell.transforms.kernels.schedule.reasons import explain_choice, spell_bytes
 from stepwell.transforms.passes import remark
 
@@ -47,7 +45,7 @@ def store_past_caches(
     schedule = schedule_of(function)
     if not machine.l2 or not launches or schedule is None or schedule.has_groups:
         return
-    sizes = [_bytes(a) for a in function.body.block.args]
+    sizes = [tensor_bytes(a) for a in function.body.block.args]
     touched, count = sum(sizes), len(function.function_type.outputs.data)
     if touched <= machine.l3:
         return
@@ -90,13 +88,6 @@ def _with_nontemporal(levels: KernelLevels, chosen: list[int]) -> Schedule:
             tail = PEEL if found.axis >= levels.shared else found.tail
             lanes[number] = found._replace(tail=tail, nontemporal=outputs)
     return rebuilt(levels, lanes=lanes)
-
-
-def _bytes(value: SSAValue) -> int:
-    """Return the bytes of a tensor; 0 for an unknown size, and for a scalar."""
-    if not isinstance(value.type, TensorType) or DYNAMIC_INDEX in value.type.get_shape():
-        return 0
-    return prod(value.type.get_shape()) * dtype(value.type.element_type).bytes
 
 
 def _is_only_returned(value: SSAValue) -> bool:
