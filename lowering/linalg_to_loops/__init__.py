@@ -26,7 +26,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator
 
-from stepwell.analysis.levels import NO_LANES, Lanes
+from stepwell.analysis.levels import NO_LANES, KernelLevels, Lanes
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.choices import INDEPENDENT
 from stepwell.dialects.kernel.versions import VERSIONS
@@ -39,9 +39,8 @@ from stepwell.lowering.linalg_to_loops.parts import write_parts
 from stepwell.lowering.linalg_to_loops.plan import (
     NO_LEVELS,
     RANGE,
-    Schedule,
+    checked_levels,
     make_plan,
-    read_schedule,
 )
 from stepwell.lowering.linalg_to_loops.prefetch import prefetch_tiles
 from stepwell.lowering.linalg_to_loops.scalar_vectors import vectorise_columns, vectorise_sums
@@ -85,13 +84,12 @@ def _lower_kernel(function: kernel.FuncOp) -> None:
     if VERSIONS in function.attributes:
         lower_versions(function, _lower_kernel)
         return
-    schedule = read_schedule(function)
+    levels = checked_levels(function)
     entry = function.body.block
     writer = Writer(entry, entry)
-    levels = schedule.levels
     if "kernel.scalar" in function.attributes and levels.parallel:
         _share_tasks(entry, IntegerAttr(levels.grain, i64))
-    _lower_block(writer, entry, schedule, dict(zip(levels.ops, levels.lanes, strict=True)))
+    _lower_block(writer, entry, levels, dict(zip(levels.ops, levels.lanes, strict=True)))
     vectorise_columns(entry, entry)
     vectorise_sums(entry, entry)
     if levels.pipeline_rows > 1:
@@ -120,7 +118,7 @@ def _share_tasks(block: Block, grain: Attribute) -> None:
 
 
 def _lower_block(
-    writer: Writer, block: Block, schedule: Schedule, lanes: Mapping[Operation, Lanes]
+    writer: Writer, block: Block, levels: KernelLevels, lanes: Mapping[Operation, Lanes]
 ) -> None:
     """Replace the structured ops of ``block``; each contiguous run of them becomes one nest."""
     ops = list(block.ops)
@@ -135,7 +133,7 @@ def _lower_block(
             run.append(found[op])
             continue
         if not _is_setup(op) and run:
-            _write_run(writer, run, schedule, foreign)
+            _write_run(writer, run, levels, foreign)
             run = []
         block.add_op(op)
         for region in op.regions:
@@ -149,14 +147,14 @@ def _lower_block(
 
 
 def _write_run(
-    writer: Writer, run: list[Structured], schedule: Schedule, foreign: set[SSAValue]
+    writer: Writer, run: list[Structured], levels: KernelLevels, foreign: set[SSAValue]
 ) -> None:
     if lays_out(run):
-        write_panels(Frame(writer, make_plan(run[-1:], schedule, foreign)))
+        write_panels(Frame(writer, make_plan(run[-1:], levels, foreign)))
         return
-    plan = make_plan(run, schedule, foreign)
-    if plan.levels.groups is not None:
-        write_groups(writer, plan, plan.levels.groups)
+    plan = make_plan(run, levels, foreign)
+    if levels.groups is not None:
+        write_groups(writer, plan, levels.groups)
         return
     frame = Frame(writer, plan)
     if plan.levels.parts:
@@ -173,7 +171,7 @@ def _lower_nested(writer: Writer, block: Block) -> None:
     """Lower the ops inside a loop that the user wrote; the loop itself stays."""
 
     def write() -> Sequence[SSAValue]:
-        _lower_block(writer, block, Schedule(NO_LEVELS), {})
+        _lower_block(writer, block, NO_LEVELS, {})
         return ()
 
     writer.inside(block, write)

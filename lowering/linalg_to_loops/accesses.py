@@ -15,10 +15,11 @@ from stepwell.dialects.kernel.levels import MASK
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.first_lanes import load_first, store_first
 from stepwell.lowering.linalg_to_loops.plan import Buffer, Plan
-from stepwell.lowering.linalg_to_loops.strides import STRIDES, load_strided
+from stepwell.lowering.linalg_to_loops.strides import load_strided
 from stepwell.lowering.linalg_to_loops.structured import Access
 from stepwell.lowering.linalg_to_loops.virtual_padding import PaddedReader
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
+from stepwell.transforms.kernels.schedule.vectors import STRIDES
 
 WIDEST = 64
 """Lanes of a vector under a mask, at most: bytes in 512 bits."""

@@ -18,7 +18,7 @@ from stepwell.analysis.shifts import Shift, shift_of
 from stepwell.analysis.structured import constant_of
 from stepwell.dialects import kernel
 from stepwell.dialects.types import UNKNOWN
-from stepwell.lowering.linalg_to_loops.builder import INDEX, vector_type
+from stepwell.lowering.linalg_to_loops.builder import INDEX, lanes_of, vector_type
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 from stepwell.transforms.passes import fail
@@ -288,7 +288,4 @@ def is_only_cast(op: linalg.IndexOp) -> bool:
 
 def _widths(values: Sequence[SSAValue]) -> int:
     """Return the number of lanes of the vectors among ``values``, 0 where there is none."""
-    for value in values:
-        if isinstance(value.type, VectorType):
-            return value.type.get_shape()[0]
-    return 0
+    return max(map(lanes_of, values), default=0)

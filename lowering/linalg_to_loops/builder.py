@@ -39,6 +39,11 @@ def vector_type(element: Attribute, width: int) -> VectorType[Any]:
     return VectorType(element, [width])
 
 
+def lanes_of(value: SSAValue) -> int:
+    """Return the lanes of a vector, 0 for a scalar."""
+    return value.type.get_shape()[0] if isinstance(value.type, VectorType) else 0
+
+
 @lru_cache(maxsize=1024)
 def _in_lanes(value: IntegerAttr | FloatAttr, width: int) -> Attribute:
     """Return a number in every lane."""

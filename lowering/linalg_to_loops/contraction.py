@@ -27,7 +27,7 @@ from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
 
 def is_in_steps(plan: Plan) -> bool:
     """Whether the sum of these ops is taken in steps."""
-    return any(op.reduced and op.op in plan.schedule.sums for op in plan.ops)
+    return any(op.reduced and plan.steps_of(op) is not None for op in plan.ops)
 
 
 class Contraction:

@@ -94,7 +94,8 @@ def contraction_levels(plan: Plan) -> ContractionLevels:
     written = {o.buffer for op in plan.ops for o in op.outputs}
     if any(a.buffer in written for a in found.inputs):
         fail(found.op, "a sum in steps needs operands that the kernel does not write")
-    column, steps = plan.levels.shared - 1, plan.schedule.sums[found.op]
+    column, steps = plan.levels.shared - 1, plan.steps_of(found)
+    assert steps is not None
     tile = plan.levels.step(column - 1), plan.levels.step(column)
     levels = ContractionLevels(found, steps, tile)
     return replace(levels, levels=_with_tiles(levels))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from xdsl.dialects import arith, memref, vector
-from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, VectorType, i32
+from xdsl.dialects.builtin import AnyFloat, IntegerAttr, IntegerType, i32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -25,7 +25,7 @@ from stepwell.core.dot_instructions import WORD
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
-from stepwell.lowering.linalg_to_loops.builder import vector_type
+from stepwell.lowering.linalg_to_loops.builder import lanes_of, vector_type
 from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.packing import Packing, size_of
 from stepwell.lowering.linalg_to_loops.plan import Buffer
@@ -183,7 +183,7 @@ class DotPacking(Packing):
         """Store a word, or a vector of words."""
         writer = self.frame.writer
         if self.biased:
-            bias = writer.splat(BIAS, _lanes(word))
+            bias = writer.splat(BIAS, lanes_of(word))
             word = writer.binary(arith.XOrIOp, word, bias, word.name_hint)
         at = [column, *self.outer, n] if self.keeps_rows else [*self.outer, n, column]
         writer.store(word, self.scratch, at)
@@ -208,7 +208,7 @@ class DotPacking(Packing):
         """Return the bits of a float, or of a vector of floats, as an integer."""
         if not isinstance(get_element_type_or_self(element.type), AnyFloat):
             return element
-        to, lanes = IntegerType(self.bits), _lanes(element)
+        to, lanes = IntegerType(self.bits), lanes_of(element)
         cast = vector.BitcastOp if lanes else arith.BitcastOp
         new = cast.create(
             operands=[element], result_types=[vector_type(to, lanes) if lanes else to]
@@ -295,11 +295,6 @@ class DotPacking(Packing):
             )
 
         self.frame.writer.each((Index(), inside), 1, column, "j")
-
-
-def _lanes(value: SSAValue) -> int:
-    kind = value.type
-    return kind.get_shape()[0] if isinstance(kind, VectorType) else 0
 
 
 def without_bias(

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, VectorType, 
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from stepwell.analysis.combiners import Combiner
+from stepwell.lowering.linalg_to_loops.builder import lanes_of
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Writer
 
@@ -59,7 +60,7 @@ class Watch:
     def _begun(self, running: SSAValue) -> SSAValue:
         """Return which lanes of an accumulator are NaN before the loop."""
         if isinstance(running.owner, arith.ConstantOp):
-            return self.writer.splat(IntegerAttr(0, i1), _lanes(running))
+            return self.writer.splat(IntegerAttr(0, i1), lanes_of(running))
         return self.writer.result(arith.CmpfOp(running, running, "une"), "met_nan")
 
     def step(self, before: Sequence[SSAValue], values: Sequence[SSAValue]) -> list[SSAValue]:
@@ -103,7 +104,7 @@ class Watch:
                 at = p * self.vectors * self.count + i
                 type = after[at].type
                 assert isinstance(type, VectorType)
-                nan = self.writer.splat(_nan(type.element_type), _lanes(after[at]))
+                nan = self.writer.splat(_nan(type.element_type), lanes_of(after[at]))
                 new = arith.SelectOp(marks[p * len(self.watched) + m], nan, after[at])
                 after[at] = self.writer.result(new, after[at].name_hint)
         return after
@@ -148,8 +149,3 @@ def _quick(
 def _nan(type: Attribute) -> FloatAttr:
     assert isinstance(type, AnyFloat)
     return FloatAttr(float("nan"), type)
-
-
-def _lanes(value: SSAValue) -> int:
-    assert isinstance(value.type, VectorType)
-    return value.type.get_shape()[0]

@@ -87,7 +87,7 @@ def _shared_loop(frame: Frame, k: int, opened: Bounds | None) -> Loop:
         *(k, bounds, parts, width, levels.step(k) // width),
         at_launch=at_launch,
         extent=extent,
-        least=plan.schedule.lengths.get(k, (0, 0))[0],
+        least=plan.lengths(k)[0],
         overlaps=tail == OVERLAP and width > 1 and known,
         shifts=known and not opened and not vectors and tail == OVERLAP,
         last=_last(frame, k),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import FunctionType
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.utils.exceptions import VerifyException
 
@@ -49,30 +49,14 @@ NO_LEVELS = KernelLevels(
 
 
 @dataclass
-class Schedule:
-    """How the loops of a kernel nest, and what is known of their extents."""
-
-    levels: KernelLevels
-    lengths: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
-    """The least and the greatest extent of shared loops whose extent is known at launch only."""
-    sums: dict[Operation, InSteps] = field(default_factory=dict[Operation, InSteps])
-    """The levels of each op whose sum is taken in steps."""
-
-
-@dataclass
 class Plan:
     """The ops to be written as one nest, and their buffers."""
 
     ops: list[Structured]
-    schedule: Schedule
+    levels: KernelLevels
     buffers: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
     padding: dict[SSAValue, VirtualPadding] = field(default_factory=dict[SSAValue, VirtualPadding])
     """Virtual padding: the image that replaces each padded buffer, which is never allocated."""
-
-    @property
-    def levels(self) -> KernelLevels:
-        """The levels of the kernel."""
-        return self.schedule.levels
 
     @property
     def first(self) -> Structured:
@@ -85,34 +69,40 @@ class Plan:
         axis = self.first.axis
         return axis if axis < self.levels.shared else -1
 
+    def steps_of(self, op: Structured) -> InSteps | None:
+        """Return the levels of an op whose sum is in steps, None for other ops."""
+        ops, sums = self.levels.ops, self.levels.sums
+        return next((levels for n, levels in sums.items() if ops[n] is op.op), None)
 
-def read_schedule(function: kernel.FuncOp) -> Schedule:
-    """Read the levels of a kernel and the attributes that describe its memory."""
+    def lengths(self, k: int) -> tuple[int, int]:
+        """Return the least and the greatest extent of a shared loop; 0 where not known."""
+        found = self.levels.function.attributes.get(RANGE)
+        if not isinstance(found, kernel.VersionAttr) or found.loop.data != k:
+            return 0, 0
+        return found.low.data, found.high.data
+
+
+def checked_levels(function: kernel.FuncOp) -> KernelLevels:
+    """Return the levels of a kernel, which may be written by hand."""
     if (found := schedule_of(function)) is not None and not found.has_groups:
         try:
             check_levels(function, found)
         except VerifyException as error:
             fail(function, str(error), "`stepwell explain` shows the levels of any kernel")
-    levels = kernel_levels(function)
-    schedule = Schedule(levels, sums={levels.ops[n]: each for n, each in levels.sums.items()})
-    if isinstance(version := function.attributes.get(RANGE), kernel.VersionAttr):
-        schedule.lengths[version.loop.data] = version.low.data, version.high.data
-    return schedule
+    return kernel_levels(function)
 
 
-def make_plan(ops: Sequence[Structured], schedule: Schedule, foreign: set[SSAValue]) -> Plan:
+def make_plan(ops: Sequence[Structured], levels: KernelLevels, foreign: set[SSAValue]) -> Plan:
     """Plan one run of ops; ``foreign`` are buffers that other code touches too."""
     kept, padding = take_padding(ops)
-    plan = Plan(_fold_fills(kept), schedule, padding=padding)
-    if schedule.sums:  # their loops count from the beginning of a block
+    plan = Plan(_fold_fills(kept), levels, padding=padding)
+    if levels.sums:  # their loops count from the beginning of a block
         for op in plan.ops:
             op.within = {}
     for op in plan.ops:
         _check_shared(plan, op)
     used_inside = {v for op in plan.ops for v in _used_by_body(op)}
-    if padding and (
-        not padding.keys().isdisjoint(used_inside | foreign) or schedule.levels.whole_reads
-    ):
+    if padding and (not padding.keys().isdisjoint(used_inside | foreign) or levels.whole_reads):
         fail(ops[0].op, "what kernel.border marks is read by single elements or vectors alone")
     _class_buffers(plan, foreign | used_inside)
     return plan

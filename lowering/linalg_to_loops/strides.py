@@ -8,9 +8,6 @@ from xdsl.ir import SSAValue
 
 from stepwell.lowering.linalg_to_loops.writer import Writer
 
-STRIDES = (-1, 2, 3, 4)
-"""Strides between lanes that are loaded as whole vectors and shuffled instead of gathered."""
-
 
 def load_strided(
     writer: Writer,

@@ -24,9 +24,10 @@ from stepwell.lowering.linalg_to_loops.first_lanes import replace_first
 from stepwell.lowering.linalg_to_loops.frame import Bounds, Frame
 from stepwell.lowering.linalg_to_loops.points import compute, finish, start
 from stepwell.lowering.linalg_to_loops.structured import Structured
-from stepwell.lowering.linalg_to_loops.tails import MIN_LANES, steps
+from stepwell.lowering.linalg_to_loops.tails import steps
 from stepwell.lowering.linalg_to_loops.within import meets, rounded
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
+from stepwell.transforms.kernels.schedule.vectors import MIN_LANES
 
 Step = Callable[[list[Point], Sequence[SSAValue]], Sequence[SSAValue]]
 """Writes one step at points; returns the accumulators after it."""

@@ -17,9 +17,7 @@ from stepwell.dialects.kernel.levels import MASK, OVERLAP, PEEL
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.frame import Bounds
 from stepwell.lowering.linalg_to_loops.writer import NAMES, ZERO, Index, Writer
-
-MIN_LANES = 4
-"""Lanes of the narrowest vector; fewer iterations do not repay a loop of vectors."""
+from stepwell.transforms.kernels.schedule.vectors import MIN_LANES
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,11 @@ from stepwell.dialects.kernel.levels import EVEN, OVERLAP
 from stepwell.lowering.linalg_to_loops.frame import Bounds, Frame
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.writer import Index
+from stepwell.transforms.kernels.schedule.block_sizes import MIN_BLOCK_TILES, MIN_FAR_BLOCKS
 from stepwell.transforms.kernels.schedule.vectors import CHUNK
 
 Opened: TypeAlias = dict[int, Bounds]
 """The range of each loop of which a parallel iteration takes a step."""
-MIN_BLOCKS = 8
-"""Blocks that keep a few threads busy (as `block_sizes` counts them)."""
-MIN_BLOCK_TILES = 8
-"""Row tiles below which a block does not repay packing."""
 
 
 def in_threads(
@@ -82,10 +79,10 @@ def _block(frame: Frame, k: int, at: Index, length: Index) -> Bounds:
     if extent.number is not None and tail == EVEN:
         whole = Index.of(whole_tiles(extent.number, block) or 0)
 
-        def edge(n: Index) -> Index:
+        def begin(n: Index) -> Index:
             return n * (block - 1) + writer.minimum(n, whole)
 
-        return edge(at), edge(at + 1)
+        return begin(at), begin(at + 1)
     if block == 1 or (extent.number is not None and extent.number % block == 0):
         return lower, lower + length
     return lower, writer.minimum(lower + length, extent)
@@ -98,7 +95,7 @@ def _evened(frame: Frame, k: int, block: int, tile: int, counts: list[Index]) ->
     other loops, whose numbers ``counts`` has.
     """
     writer, extent = frame.writer, frame.ends[k]
-    _, high = frame.plan.schedule.lengths.get(k, (0, 0))
+    _, high = frame.plan.lengths(k)
     if extent.number is not None or 0 < high <= block:
         return None
 
@@ -108,7 +105,7 @@ def _evened(frame: Frame, k: int, block: int, tile: int, counts: list[Index]) ->
     others = Index.of(1)
     for n, count in enumerate(counts):
         others = writer.product(others, count) if n != k else others
-    wanted = divided(Index.of(MIN_BLOCKS - 1) + others, others)
+    wanted = divided(Index.of(MIN_FAR_BLOCKS - 1) + others, others)
     least = MIN_BLOCK_TILES * tile
     most = divided(extent + (least - 1), Index.of(least))
     runs = writer.maximum(counts[k], writer.minimum(wanted, most))

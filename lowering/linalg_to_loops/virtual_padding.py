@@ -28,9 +28,10 @@ from stepwell.dialects.kernel.levels import MASK
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.first_lanes import between
-from stepwell.lowering.linalg_to_loops.strides import STRIDES, load_strided
+from stepwell.lowering.linalg_to_loops.strides import load_strided
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of, vector_type
+from stepwell.transforms.kernels.schedule.vectors import STRIDES
 from stepwell.transforms.passes import fail
 
 COPIES = "kernel.border marks a copy of an image to some place in what is larger"
