@@ -76,7 +76,7 @@ def _rows_within(frame: Frame, loop: int) -> tuple[Index, Index]:
 
 
 def _padded(plan: Plan) -> Iterator[tuple[Structured, SSAValue, int, AffineExpr]]:
-    """Yield each read of a padded image along an axis of its rows, and of what is around them."""
+    """Yield each read of a padded image along a padded axis, other than that of the columns."""
     for op in plan.ops:
         for access in op.inputs:
             if (padding := plan.padding.get(access.buffer)) is not None:

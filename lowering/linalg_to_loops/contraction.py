@@ -6,9 +6,9 @@ into a panel before the inside of the outermost level that fixes the part to be 
 innermost levels are the points of a register tile (`contraction_tile`), which adds one part of the
 sum.
 
-Where the operand of the columns is packed, tiles at the edges are computed whole, and only the
-part inside is stored: the epilogue reads the registers of the last part. An operand that is read in
-place has narrower tiles at the edges instead; the epilogue reads the partial sums, in loops of its
+If the operand of the columns is packed, the last tiles are computed whole, and only the part inside
+is stored: the epilogue reads the registers of the last part. An operand that is read in
+place ends in narrower tiles instead; the epilogue reads the partial sums, in loops of its
 own.
 """
 
@@ -83,7 +83,7 @@ class Contraction:
             self._parts(n, self.of.levels.levels[n], at)
 
     def _inside(self, n: int, at: Ranges) -> None:
-        """Pack what the ``n``-th level fixes, then write the levels inside of it."""
+        """Pack the operands whose part the ``n``-th level fixes, then write the levels inside."""
         if not self.finishing:
             self.operands.pack(n, at)
         self._walk(n + 1, at)
@@ -103,7 +103,7 @@ class Contraction:
         self.writer.cover((around.start, around.end), sizes, body, hint)
 
     def _tails(self, k: int) -> list[int]:
-        """Return the steps of the tiles along a loop: whole ones, then those at the edge."""
+        """Return the steps of the tiles along a loop: whole ones, then narrower ones."""
         extent = self.frame.ends[k].number
         if k == self.of.column and self.operands.in_place:
             return list(dict.fromkeys([self.of.tile[1], *falling(self.of.width)]))

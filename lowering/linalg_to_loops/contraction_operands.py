@@ -1,6 +1,6 @@
 """The operands of a contraction in steps: packed, in panels already, or read in place.
 
-A tile reads packed operands relative to the beginning of what was packed. Additional loops, which
+A tile reads packed operands relative to the beginning of the packed part. Additional loops, which
 are never written, stand for these beginnings: for that of the current part of the sum, for the
 number of the panel in an operand that is stored in panels, and for the first column, or row, and
 the first iteration of the sum of each packed operand.
@@ -39,7 +39,7 @@ class Packed:
     position: int
     """The level inside of which it is packed; -1 for the beginning of a block."""
     begin: tuple[Index, Index] = field(default=(Index(), Index()))
-    """The first column, or row, of what was packed, and the first iteration of the sum."""
+    """The first column, or row, of the packed part, and its first iteration of the sum."""
 
 
 class Operands:

@@ -2,7 +2,7 @@
 
 A tile loads its sums, or starts them, adds one part and either stores them or, if the part is the
 last, passes the registers to the epilogue. Rows beyond the last one repeat it; columns beyond the
-last one are padding of packed panels: what they give is never stored.
+last one are padding of packed panels: their results are never stored.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Tiles:
         return columns.packing.copied(points) if columns is not None and self.copying else {}
 
     def begin_block(self, at: Ranges) -> None:
-        """Allocate the scratch of a block, and pack what all of it shares."""
+        """Allocate the scratch of a block, and pack the operands that all of it shares."""
         self.operands.allocate()
         self.frame.extents[self.operands.micro] = self.frame.extents[self.of.sum]
         self.operands.pack(-1, at)
@@ -272,12 +272,12 @@ class Tiles:
             points = self._grid(at, [rows.start + r for r in range(rows.size)])
             write_ops(self.frame, points, {self.of.sum: done})
 
-        def edge() -> None:
+        def partial() -> None:
             self.sums.store(at, done)
             self.finish_tile(at)
 
         if self.long:
-            edge()
+            partial()
             return
         tests: list[SSAValue] = []
         if not self._is_whole(self.of.row):
@@ -285,7 +285,7 @@ class Tiles:
         if not self._is_whole(self.of.column):
             last = columns.start + columns.size
             tests.append(self.writer.compare("sle", last, self.frame.ends[self.of.column]))
-        self.writer.branch(self.writer.every(tests), inside, edge)
+        self.writer.branch(self.writer.every(tests), inside, partial)
 
     def finish_tile(self, at: Ranges) -> None:
         """Write the epilogue of a tile vector by vector from the sums in scratch."""

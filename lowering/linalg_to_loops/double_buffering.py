@@ -3,7 +3,7 @@
 A pass that packs waits for memory while nothing is computed. Here each tile copies a few rows of
 the next part into a second buffer, spread over its innermost loop: the loads wait while
 multiply-adds go on. A row is as wide as a panel. Rows of all panels of a block are copied in the
-order in which they lie in memory, so that hardware prefetches what they continue; with each, the
+order in which they lie in memory, so that hardware prefetches their continuation; with each, the
 next row of the same panel is prefetched.
 """
 

@@ -1,7 +1,7 @@
 """Maximum and minimum of floats: NaN is tracked beside the accumulators.
 
-`maximumf` of vectors takes three instructions where one instruction orders zeros, because NaN must
-propagate. So a loop with several vectors of accumulators uses `maxnumf`, which ignores NaN, and
+NaN must propagate, so `maximumf` of vectors takes three instructions where one instruction orders
+zeros. A loop with several vectors of accumulators uses `maxnumf`, which ignores NaN, and
 marks the lanes that met a NaN; marked lanes become NaN after the loop. The reduction of vectors,
 and then of lanes, works likewise: one comparison finds the NaN of two vectors.
 """

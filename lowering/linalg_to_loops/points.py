@@ -18,7 +18,7 @@ from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 def compute(
     frame: Frame, op: Structured, points: Sequence[Point], state: Sequence[SSAValue]
 ) -> Sequence[SSAValue]:
-    """Write the body at every point; store what is not carried; return the next state."""
+    """Write the body at every point; store results that are not carried; return the next state."""
     carried, cache = op.carried, frame.loads(op, points)
     for k, access in enumerate(op.inputs):
         if op.body is not None and op.uses(k):

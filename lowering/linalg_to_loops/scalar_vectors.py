@@ -75,7 +75,7 @@ def vectorise_sums(entry: Block, block: Block) -> None:
             _before(op, entry, lambda w, op=op, n=lanes: _sum(w, op, n))
 
 
-# what can be written in vectors
+# conditions for vectors
 
 
 def _has_columns(loop: scf.ForOp) -> bool:
@@ -210,7 +210,7 @@ def _combined(writer: Writer, value: SSAValue, a: SSAValue, b: SSAValue) -> SSAV
 def _steps(
     writer: Writer, loop: scf.ForOp, lanes: int, many: int, state: Sequence[SSAValue]
 ) -> Sequence[SSAValue]:
-    """Write whole steps of ``many`` vectors; the loop takes what is left."""
+    """Write whole steps of ``many`` vectors; the loop takes the remaining iterations."""
     step, low, high = lanes * many, _index(loop.lb), _index(loop.ub)
     times = writer.divide(high - low, step, arith.DivSIOp)  # of an empty range negative or 0
     end = low + times * step

@@ -109,18 +109,12 @@ class Sum:
         """Write the remaining loops; return the state after them."""
         if not loops:
             return compute(self.frame, self.op, points, state)
-        if self._is_written_out(loops[-1]):  # rows, which share loads, are innermost
+        if self._is_written_out(loops):  # rows, which share loads, are innermost
             for n in range(self.frame.bounds(self.op, loops[-1])[1].number or 0):
                 here = [p.bind(loops[-1], Index.of(n)) for p in points]
                 state = self._loops(loops[:-1], here, state)
             return state
         k = loops[0]
-        if len(loops) == 1 and self._is_strided(k):
-            for n in range(self.frame.bounds(self.op, k)[1].number or 0):
-                state = compute(
-                    self.frame, self.op, [p.bind(k, Index.of(n)) for p in points], state
-                )
-            return state
         if k == self.op.axis and self.vectors:
             return self._lanes(loops, points, list(state))
 
@@ -149,32 +143,24 @@ class Sum:
                 loop.attributes["kernel.unroll"] = UnitAttr()
         return state
 
-    def _is_written_out(self, k: int) -> bool:
-        """Whether the steps of a window are written one by one, so that each load is shared.
+    def _is_written_out(self, loops: Sequence[int]) -> bool:
+        """Whether the steps of the last loop, over a window, are written one by one.
 
-        C compilers do not share loads under a mask.
+        Each load is then shared: C compilers do not share loads under a mask, nor the lanes of
+        vectors at a stride, which are those of another step, moved.
         """
-        plan = self.frame.plan
-        masked = any(padding.masked for padding in plan.padding.values())
-        if not masked or k not in plan.levels.unroll or k == self.op.axis:
+        k, op, plan = loops[-1], self.op, self.frame.plan
+        if k not in plan.levels.unroll or k == op.axis:
             return False
-        lower, upper = self.frame.bounds(self.op, k)
-        return lower.number == 0 and upper.number is not None
-
-    def _is_strided(self, k: int) -> bool:
-        """Whether steps are written one by one: lanes of each are those of another, moved."""
-        op, plan = self.op, self.frame.plan
-        padded = [x for x in op.inputs if x.buffer in plan.padding]
-        lower, upper = self.frame.bounds(op, k)
-        known = lower.number == 0 and upper.number is not None
-        return (
-            known
-            and k in plan.levels.unroll
-            and any(
-                (coefficient(x.exprs[-1], op.axis) or 0) > 1 and coefficient(x.exprs[-1], k)
-                for x in padded
-            )
+        moved = len(loops) == 1 and any(
+            (coefficient(x.exprs[-1], op.axis) or 0) > 1 and coefficient(x.exprs[-1], k)
+            for x in op.inputs
+            if x.buffer in plan.padding
         )
+        if not moved and not any(padding.masked for padding in plan.padding.values()):
+            return False
+        lower, upper = self.frame.bounds(op, k)
+        return lower.number == 0 and upper.number is not None
 
     def _cut(self, loops: Sequence[int], points: Sequence[Point]) -> list[Bounds]:
         """Return the ranges of a loop; each step in which a vector extends past its row is peeled.
@@ -277,7 +263,7 @@ class Sum:
         self._part(loops, (at, upper), (0, 1), points, state, entries)
 
     def _joined(self, loops: Sequence[int], width: int) -> Step:
-        """Return what adds a narrower vector, and then its lanes, to scalar accumulators."""
+        """Return a step that adds a narrower vector, and then its lanes, to scalar accumulators."""
 
         def step(here: list[Point], totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
             each = self.combiners * len(here)

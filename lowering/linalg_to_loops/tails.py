@@ -57,7 +57,7 @@ Inside: TypeAlias = Callable[[Taken], None]
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop, or what a level around it leaves, and how a level walks through it."""
+    """A loop, or the part of it inside of other levels, and how a level walks through it."""
 
     k: int
     bounds: Bounds
@@ -87,7 +87,7 @@ class Loop:
 
 
 def walk_through(writer: Writer, loop: Loop, inside: Inside) -> None:
-    """Write a loop around what ``inside`` writes for each step."""
+    """Write a loop; ``inside`` writes the contents of each step."""
     if loop.at_launch == OVERLAP:
         _overlapping(writer, loop, inside)
     elif loop.at_launch == MASK:

@@ -26,7 +26,7 @@ def in_threads(
     inside: Callable[[Opened], None],
     evened: tuple[int, int] = (-1, 0),
 ) -> None:
-    """Write the parallel levels around what ``inside`` writes.
+    """Write the parallel levels; ``inside`` writes their contents.
 
     blocks : the iterations of each parallel loop that one parallel iteration takes; 0 for all
     evened : a loop whose number of blocks is computed at launch, and the rows of its tiles

@@ -34,7 +34,7 @@ from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of, 
 from stepwell.transforms.kernels.schedule.vectors import STRIDES
 from stepwell.transforms.passes import fail
 
-COPIES = "kernel.border marks a copy of an image to some place in what is larger"
+COPIES = "kernel.border marks a copy of an image to some place in a larger tensor"
 
 
 @dataclass
@@ -49,7 +49,7 @@ class VirtualPadding:
     behind: int
     """Columns of padding after each row; -1 where they are known at run time only."""
     masked: bool = False
-    """Whether masks tell the lanes of a vector that are padding: columns are not known."""
+    """Whether masks disable the lanes that are padding, as the number of columns is not known."""
 
 
 def take_padding(

@@ -38,7 +38,7 @@ class Scope:
     def to(self, points: tuple[Point, ...], loop: int, size: int) -> Scope:
         """Return the scope of other points, each of which is one step of a loop.
 
-        Lanes may have made the steps smaller before.
+        Levels of lanes around it may have smaller steps.
         """
         size = min(size, self.sizes.get(loop, size))
         return replace(self, points=points, sizes={**self.sizes, loop: size})

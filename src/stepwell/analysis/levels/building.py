@@ -1,6 +1,6 @@
 """Build lists of levels: nests over shared loops, blocks, strips, sums in parts.
 
-Each builder spells its loops in one way, so that what is read from a list can be compared with it
+Each builder spells its loops in one way, so that a list that was read can be compared with it
 (`spelled`).
 """
 
@@ -232,7 +232,7 @@ def _cut(op: LoopedOp, shared: int, lanes: Lanes) -> int:
     return max(reduced, key=lambda k: (sizes[k] // units[k], -k))
 
 
-# what is there, with changes
+# existing levels, with changes
 
 
 def rebuilt(

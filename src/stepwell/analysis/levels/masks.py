@@ -23,7 +23,7 @@ from stepwell.analysis.structured import (
 from stepwell.dialects.kernel.sharing import is_border
 
 TRAPS = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp)
-"""Ops that fail on what an unused lane may hold."""
+"""Ops that fail on some values, which an unused lane may hold."""
 READS = (memref.LoadOp, tensor.ExtractOp)
 
 

@@ -34,7 +34,7 @@ DOTS, DOUBLE_BUFFERED = ("dot", "biased_dot"), "double_buffered"
 class Lanes(NamedTuple):
     """The loop of an op that is vectorised, the width of its vectors and how many are interleaved.
 
-    Without vectors the width is 1; axis -1 stands for no loop. ``tail`` tells how the loop ends.
+    Without vectors the width is 1; axis -1 stands for no loop. ``tail`` is the end of the loop.
     """
 
     axis: int = -1
@@ -83,7 +83,7 @@ def write_all(function: kernel.FuncOp, schedules: Sequence[Schedule]) -> None:
 
 
 class KernelLevels:
-    """The levels of one kernel, and what follows from them.
+    """The levels of one kernel, and facts that follow from them.
 
     Without levels, and with groups, the loops are nested in order.
     """

@@ -17,7 +17,7 @@ Part = tuple[int, int, int]
 class PaddedRead(NamedTuple):
     """A read of an image with virtual padding.
 
-    offsets : where the image begins in what the op reads
+    offsets : of the image within the padded one
     sizes : of the image, -1 where unknown
     extents : of the loops of the op that reads it; 1 where unknown
     """
