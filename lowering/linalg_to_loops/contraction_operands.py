@@ -49,8 +49,8 @@ class Operands:
         self.frame, self.of, self.extents = frame, of, frame.ends
         self.row_operand, self.column_operand = of.roles()
         self.dims = [dims_of(access.exprs) for access in of.sum.inputs]
-        self.biased = self._detail(self.row_operand) == "biased_dot"
-        self.dots = self._detail(self.column_operand) == "dot"
+        self.biased = of.levels.packs.get(self.row_operand) == "biased_dot"
+        self.dots = of.levels.packs.get(self.column_operand) == "dot"
         self.in_f32 = of.levels.action("sum") is not None
         self.product = accumulate_in_f32(of.sum) if self.in_f32 else of.sum
         if self.dots:
@@ -87,12 +87,6 @@ class Operands:
         found = for_matrix_unit(self.of.levels, self.of.tile, self.of.row)
         return self.dots and not self.biased and found
 
-    def _detail(self, operand: int) -> str:
-        """Return how an operand is packed: after ``as``."""
-        found = self.of.levels.action("pack", operand)
-        actions = found[1].actions if found else ()
-        return next((a.detail for a in actions if a.name == "pack" and a.number == operand), "")
-
     def _packed(self, operand: int, loop: int) -> Packed | None:
         """Return the packing of an operand, whose panels are as long as a step of ``loop``."""
         found = self.of.levels.action("pack", operand)
@@ -101,7 +95,7 @@ class Operands:
         at = self._position(operand, found[0])
         around = self.of.levels.outer if at < 0 else at + 1
         size = self.of.sizes(around, self.extents)[loop]
-        size = self.of.tile[1] if self._detail(operand) == DOUBLE_BUFFERED else size
+        size = self.of.tile[1] if self.of.levels.packs[operand] == DOUBLE_BUFFERED else size
         op, width = self.of.sum, self.of.width
         if self.dots:
             rows = loop == self.of.row
@@ -203,13 +197,13 @@ class Operands:
     @property
     def double_buffered(self) -> bool:
         """Whether the tiles of a part pack the operand of the columns of the next part."""
-        return self._detail(self.column_operand) == DOUBLE_BUFFERED
+        return self.of.levels.packs.get(self.column_operand) == DOUBLE_BUFFERED
 
     def packs_first(self, packed: Packed | None) -> bool:
         """Whether the first tile of a block packs this operand while it computes."""
         if packed is None or packed is not self.columns:
             return False
-        return self._detail(packed.packing.operand) == "first" and packed.packing.in_rows
+        return self.of.levels.packs[packed.packing.operand] == "first" and packed.packing.in_rows
 
     def _write_offsets(self, offsets: SSAValue) -> None:
         """Write each column's correction for the bias of 128 in each byte of the rows."""

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 
 from stepwell.analysis.levels import Lanes
-from stepwell.analysis.structured import bits_of, element, is_not_fused
+from stepwell.analysis.structured import bytes_of, is_not_fused
 from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.beyond import Arguments, stays
 from stepwell.transforms.kernels.schedule.nest import Nest
@@ -105,7 +105,7 @@ def _sum_rows_together(nest: Nest, machine: Machine, given: Arguments) -> None:
     rows = [each.value for each in found.operands if each.loops == {0, 1}]
     if len(rows) != 1 or all(each.loops != {1} for each in found.operands):
         return
-    row = found.extents[1] * bits_of(element(rows[0])) // 8
+    row = found.extents[1] * bytes_of(rows[0])
     bytes = found.extents[0] * row
     if (bytes > machine.l2 and row < MIN_FAR_ROW_BYTES) or found.extents[0] < ROWS_AT_ONCE:
         return

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 
 from stepwell.analysis.levels import Lanes
 from stepwell.analysis.levels.building import in_parts
-from stepwell.analysis.structured import bits_of, dims_of, element
+from stepwell.analysis.structured import bytes_of, dims_of
 from stepwell.core.machine import Machine
 from stepwell.dialects.kernel.levels import Schedule
 from stepwell.transforms.kernels.schedule.beyond import Arguments, is_beyond
@@ -59,8 +59,8 @@ def _wants_prefetch(ops: Sequence[Loops], machine: Machine, given: Arguments) ->
     read = [each.value for each in loops.operands if 0 in each.loops]
     if not read:
         return False
-    widest = max(read, key=lambda operand: bits_of(element(operand)))
-    each = bits_of(element(widest)) // 8
+    widest = max(read, key=bytes_of)
+    each = bytes_of(widest)
     if each * loops.size(0) < MIN_ROW_BYTES:
         return False
     bytes = each * prod(loops.size(k) for k in range(len(loops.extents)))
@@ -82,7 +82,7 @@ def _runs(ops: Sequence[Loops], shared: int, most: int) -> int:
     if loops.lanes.axis != 0 or any(dims_of(index) - {0} for index in results):
         return 0
     columns, rows = loops.extents[0], loops.size(1)
-    size = sum(bits_of(element(o)) // 8 for o in loops.op.outputs)
+    size = sum(map(bytes_of, loops.op.outputs))
     if columns == DYNAMIC_INDEX or loops.extents[1] == DYNAMIC_INDEX:
         return 0
     runs = min(MAX_RUNS, most // max(columns * size, 1))
