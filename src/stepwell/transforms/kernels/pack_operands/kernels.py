@@ -50,9 +50,10 @@ from stepwell.dialects.types import dtype, locate
 from stepwell.transforms.kernels.schedule.marks import is_waited_for
 from stepwell.transforms.kernels.versions import keep_packed_versions
 
-PREFETCHED_STEPS = 4, 2
-"""Steps of a sum that are written out, with one prefetch of a panel: one in each step takes 4 % of
-the time of a product, one in eight is no better than one in four (Granite Rapids)."""
+PREFETCHED_STEPS = 2
+"""Steps of a sum that are written out, with one prefetch of a panel: one in each step takes 4 to
+8 % of the time of a product; one in four gains up to 1 % more, but takes 40 ms more to compile, not
+15 (Granite Rapids)."""
 ELEMENTS_PER_THREAD = 1 << 15
 """Elements that are worth a thread."""
 
@@ -339,7 +340,7 @@ def _steps_between_prefetches(levels: KernelLevels, operand: Operand, machine: M
     if not waits or steps is None or steps.action("sum") or len(operand.sums) > 1:
         return 1
     turns = levels.blocks[-3] // levels.tile[0] // max(row // machine.l1_line, 1)
-    return next((each for each in PREFETCHED_STEPS if each <= turns), 1)
+    return PREFETCHED_STEPS if turns >= PREFETCHED_STEPS else 1
 
 
 def read_packed(function: kernel.FuncOp, operand: Operand, machine: Machine, same: bool) -> bool:
