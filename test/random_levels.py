@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from math import lcm
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,6 +32,7 @@ from stepwell.analysis.levels.building import (
     nest,
     strip,
 )
+from stepwell.analysis.levels.symmetry import is_symmetric
 from stepwell.dialects import kernel
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.kernel.levels import KINDS, TAILS, Action, Level, Levels, Schedule
@@ -52,6 +54,10 @@ BYTES = """
 TURNED = """
   %y = nd.dot_general %a, %b contract [1] x [1] : (tensor<6x40xf32>, tensor<5x40xf32>) -> tensor<6x5xf32>
   func.return %y : tensor<6x5xf32>"""
+SQUARE = """
+  %y = nd.dot_general %a, %a contract [0] x [0] : (tensor<11x37xf32>, tensor<11x37xf32>) -> tensor<37x37xf32>
+  %z = nd.relu %y : tensor<37x37xf32>
+  func.return %z : tensor<37x37xf32>"""
 SOFTMAX = """
   %y = nd.softmax %a {axis = 1} : tensor<9x21xf32>
   func.return %y : tensor<9x21xf32>"""
@@ -91,6 +97,7 @@ KERNELS: dict[str, tuple[list[str], str, str]] = {
     "half": (["7x20xf16", "20x19xf16"], "7x19xf16", PRODUCT.format(m=7, k=20, n=19, e="f16")),
     "bytes": (["7x20xi8", "20x19xi8"], "7x19xi32", BYTES),
     "turned": (["6x40xf32", "5x40xf32"], "6x5xf32", TURNED),
+    "square": (["11x37xf32"], "37x37xf32", SQUARE),
     "softmax": (["9x21xf32"], "9x21xf32", SOFTMAX),
     "columns": (["37x19xf32"], "19xf32", COLUMNS),
     "total": (["37x19xf32"], "f32", TOTAL),
@@ -119,6 +126,7 @@ ACTIONS = [
         Action("sum", detail="f32"),
         Action("grain", 3),
         Action("pipeline", 4),
+        Action("mirror"),
     ),
 ]
 
@@ -232,7 +240,9 @@ def _summed_otherwise(old: KernelLevels, choose: Choose[Any]) -> Schedule:
     inner = Inner(steps, [Lanes(old.shared - 1, each.width) for each in old.lanes])
     if choose([True, False]):
         rows, columns = tile[0] * choose([1, 2, 3]), tile[1] * choose([1, 2])
-        return around(old.ops, inner, block([*[1] * (old.shared - 2), rows, columns], tile, split))
+        mirror = is_symmetric(old.ops, old.shared) and choose([True, False])
+        sizes = [*[1] * (old.shared - 2), lcm(rows, columns) if mirror else rows, columns]
+        return around(old.ops, inner, block(sizes, tile, split, mirror=mirror))
     return around(old.ops, inner, strip(old.shared, choose([8, 12, 64]), tile, split))
 
 

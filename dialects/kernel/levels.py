@@ -58,6 +58,7 @@ ACTIONS: Final[dict[str, tuple[bool | None, tuple[str, ...]]]] = {
     "sum": (False, ("f32",)),
     "stage": (True, ()),
     "nontemporal": (True, ()),
+    "mirror": (False, ()),
 }
 """For each action: whether a number follows (None: or not), and the words allowed after ``as``."""
 

@@ -20,6 +20,7 @@ from stepwell.dialects.kernel.levels import PARALLEL, Level
 from stepwell.lowering.linalg_to_loops.contraction_levels import Range, Ranges
 from stepwell.lowering.linalg_to_loops.contraction_tile import Tiles, falling
 from stepwell.lowering.linalg_to_loops.frame import Frame
+from stepwell.lowering.linalg_to_loops.mirror import mirror
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.threads import Opened, in_threads
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
@@ -47,9 +48,8 @@ class Contraction:
         levels, row = self.of.levels, self.of.row
         blocks = [levels.step(k, self.threads) for k in range(self.frame.plan.levels.parallel)]
         evens = row < len(blocks) and blocks[row] > 1
-        in_threads(
-            self.frame, blocks, self._inside_threads, (row if evens else -1, self.of.tile[0])
-        )
+        unit = blocks[-1] if self.frame.plan.levels.mirrors else self.of.tile[0]
+        in_threads(self.frame, blocks, self._inside_threads, (row if evens else -1, unit))
 
     def _inside_threads(self, opened: Opened) -> None:
         """Walk down the levels inside of the parallel ones."""
@@ -60,12 +60,13 @@ class Contraction:
             at[k] = Range(*opened.get(k, (Index(), end)), size)
         extent = self.tiles.extent
         at[levels.depth] = Range(Index(), extent, extent.number or 0)
-        if self.tiles.unit is None:
-            self._walk(self.threads, at)
-            return
-        self.tiles.unit.begin()
+        if self.tiles.unit is not None:
+            self.tiles.unit.begin()
         self._walk(self.threads, at)
-        self.tiles.unit.end()
+        if self.tiles.unit is not None:
+            self.tiles.unit.end()
+        if self.frame.plan.levels.mirrors:
+            mirror(self.frame, self.of, at)
 
     # levels
 

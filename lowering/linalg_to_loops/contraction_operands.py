@@ -60,6 +60,10 @@ class Operands:
         self.panels = in_panels(of.sum.inputs[self.column_operand].exprs, of.column)
         if self.columns is not None or (self.panels and self.panels[1] != of.tile[1]):
             self.panels = None
+        self.row_panels = in_panels(of.sum.inputs[self.row_operand].exprs, of.row)
+        """Axis and width of the panels that rows are stored in, each of whole tiles."""
+        if self.rows is not None or (self.row_panels and self.row_panels[1] % of.tile[0]):
+            self.row_panels = None
         along = of.column in self.dims[self.row_operand]
         self.in_place = along or (self.columns is None and self.panels is None)
         """Whether an operand that varies with the columns is read where it lies: tiles end with it.
@@ -74,6 +78,11 @@ class Operands:
     def all_packed(self) -> list[Packed]:
         """The packed operands, in the order in which they are packed."""
         return [each for each in (self.columns, self.rows) if each is not None]
+
+    @property
+    def copies_rows(self) -> bool:
+        """Whether rows are read from a copy, which has whole tiles."""
+        return self.rows is not None or self.row_panels is not None
 
     @property
     def words(self) -> DotPacking | None:
@@ -138,25 +147,28 @@ class Operands:
         """Allocate the scratch of packed operands, and set how tiles read all operands."""
         levels, inputs = self.of.levels, list(self.product.inputs)
         loops, depth = len(self.of.sum.reductions), levels.depth
-        since, number, first, *begins = map(AffineDimExpr, range(loops, loops + 7))
+        since, *panels = map(AffineDimExpr, range(loops, loops + 5))
+        begins = list(map(AffineDimExpr, range(loops + 5, loops + 9)))
         dims: list[AffineExpr] = [AffineDimExpr(k) for k in range(loops)]
         dims[depth] = AffineDimExpr(depth) + since
         for n, access in enumerate(inputs):
             exprs = tuple(e.replace_dims_and_symbols(dims, ()) for e in access.exprs)
             inputs[n] = Access(access.buffer, exprs)
-        if self.panels is not None:
-            access = inputs[self.column_operand]
-            exprs = list(access.exprs)
-            exprs[self.panels[0]], exprs[-1] = number, AffineDimExpr(self.of.column) - first
-            inputs[self.column_operand] = Access(access.buffer, tuple(exprs))
+        for operand, loop, found in self._in_panels():
+            number, first, *panels = panels
+            if found is not None:
+                access = inputs[operand]
+                exprs = list(access.exprs)
+                exprs[found[0]], exprs[-1] = number, AffineDimExpr(loop) - first
+                inputs[operand] = Access(access.buffer, tuple(exprs))
         extent = self.extents_of_sum().number
         for each in self.all_packed:
             packing = each.packing
-            found = levels.action("pack", packing.operand)
-            assert found is not None
-            deep = levels.step(depth, found[0] + 1) or extent or 1
+            packs = levels.action("pack", packing.operand)
+            assert packs is not None
+            deep = levels.step(depth, packs[0] + 1) or extent or 1
             if each is self.columns and self.double_buffered:  # panel after panel, twice
-                wide = self.of.sizes(found[0], self.extents)[-1]
+                wide = self.of.sizes(packs[0], self.extents)[-1]
                 packing.allocate(2 * deep * (wide // packing.columns))
             else:
                 packing.allocate(deep if extent is None else min(extent or 1, deep))
@@ -171,12 +183,22 @@ class Operands:
             op = memref.AllocaOp.get(i32, 64, [self.of.tile[1]])
             self.offsets = self.frame.writer.result(op, "offsets")
 
-    def begins(self, j: Index) -> list[Index | None]:
-        """Return the indices of the additional loops for a panel that begins at column ``j``."""
-        by = self.of.tile[1]
-        number = self.frame.writer.divide(j, by, arith.DivUIOp) if self.panels else None
-        packed = [index for each in self.all_packed for index in each.begin]
-        return [self.since, number, j, *packed]
+    def _in_panels(self) -> list[tuple[int, int, tuple[int, int] | None]]:
+        """Return for columns and rows: the operand, the loop, and axis and width of its panels."""
+        columns = self.column_operand, self.of.column, self.panels
+        return [columns, (self.row_operand, self.of.row, self.row_panels)]
+
+    def begins(self, i: Index, j: Index) -> list[Index | None]:
+        """Return the indices of the additional loops for a tile at row ``i`` and column ``j``."""
+        found: list[Index | None] = [self.since]
+        for start, (_, loop, panels) in zip((j, i), self._in_panels(), strict=True):
+            number, first = None, start
+            if panels is not None:
+                number = self.frame.writer.divide(start, panels[1], arith.DivUIOp)
+                whole = panels[1] == self.of.step(loop)
+                first = start if whole else self.frame.writer.product(number, Index.of(panels[1]))
+            found += number, first
+        return [*found, *(index for each in self.all_packed for index in each.begin)]
 
     # packing
 

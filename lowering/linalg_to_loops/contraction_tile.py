@@ -159,7 +159,7 @@ class Tiles:
         sums = (None,) * len(self.of.sum.reduced)
         if self.buffers is not None:
             self.buffers.begin_tile(at)
-        begins = self.operands.begins(at[self.of.column].start)
+        begins = self.operands.begins(at[self.of.row].start, at[self.of.column].start)
         points = self._grid(at, self._rows_of(at[self.of.row]), (*sums, *begins))
         if self.cut is None:
             state = [start(self.frame, self.of.sum, 0, point) for point in points]
@@ -194,7 +194,7 @@ class Tiles:
     def _rows_of(self, rows: Range) -> list[Index]:
         """Return the rows of a tile; those that are read in place are clamped to the last one."""
         found = [rows.start + r for r in range(rows.size)]
-        if self._is_whole(self.of.row) or self.operands.rows is not None:
+        if self._is_whole(self.of.row) or self.operands.copies_rows:
             return found
         last = self.frame.ends[self.of.row] + -1
         return [found[0], *(self.writer.minimum(row, last) for row in found[1:])]

@@ -12,6 +12,7 @@ from stepwell.analysis.structured import cost
 from stepwell.dialects.kernel.levels import EVEN, OVERLAP
 from stepwell.lowering.linalg_to_loops.frame import Bounds, Frame
 from stepwell.lowering.linalg_to_loops.structured import Structured
+from stepwell.lowering.linalg_to_loops.triangle import Triangle
 from stepwell.lowering.linalg_to_loops.writer import Index
 from stepwell.transforms.kernels.schedule.block_sizes import MIN_BLOCK_TILES, MIN_FAR_BLOCKS
 from stepwell.transforms.kernels.schedule.vectors import CHUNK
@@ -42,8 +43,9 @@ def in_threads(
     lengths = [Index.of(b) for b in blocks]
     if (k := evened[0]) >= 0 and (each := _evened(frame, k, blocks[k], evened[1], counts)):
         lengths[k] = each
-    trips = Index.of(1)
-    for count in counts:
+    triangle = Triangle(writer, counts[-2:], lengths[-2:]) if levels.mirrors else None
+    trips = Index.of(1) if triangle is None else triangle.trips
+    for count in counts if triangle is None else counts[:-2]:
         trips = writer.product(trips, count)
     some = levels.grain
     for k, b in enumerate(blocks):
@@ -52,17 +54,32 @@ def in_threads(
     grain = Index.of(some) if levels.grain else _grain_at_launch(frame, blocks)
 
     def body(p: Index) -> None:
-        opened: Opened = {}
-        for k in reversed(range(levels.parallel)):
-            at = p
-            if k:
-                by = writer.number_or_value(counts[k])
-                at = writer.divide(p, by, arith.RemUIOp)
-                p = writer.divide(p, by, arith.DivUIOp)
-            opened[k] = _block(frame, k, at, lengths[k])
-        inside(opened)
+        if triangle is None:
+            return inside(_opened(frame, p, counts, lengths))
+        before, *last, missing = triangle.place(p)
+
+        def block() -> None:
+            opened = _opened(frame, before, counts[:-2], lengths)
+            for at in last:
+                opened[len(opened)] = _block(frame, len(opened), at, lengths[len(opened)])
+            inside(opened)
+
+        writer.branch(missing, lambda: None, block)
 
     writer.parallel(trips, grain, body)
+
+
+def _opened(frame: Frame, p: Index, counts: Sequence[Index], lengths: Sequence[Index]) -> Opened:
+    """Return the ranges of the first loops, of which step ``p`` of them all takes a block each."""
+    writer, opened = frame.writer, dict[int, Bounds]()
+    for k in reversed(range(len(counts))):
+        at = p
+        if k:
+            by = writer.number_or_value(counts[k])
+            at = writer.divide(p, by, arith.RemUIOp)
+            p = writer.divide(p, by, arith.DivUIOp)
+        opened[k] = _block(frame, k, at, lengths[k])
+    return opened
 
 
 def _block(frame: Frame, k: int, at: Index, length: Index) -> Bounds:

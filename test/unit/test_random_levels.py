@@ -54,6 +54,10 @@ def test_ten_thousand_levels_at_random(name: str) -> None:
     ("name", "levels", "message"),
     [
         ("product", "[for d0 by 6, for d1 by 8, for d2 by 4, for d1 by 4, for d0 by 4]", "run in order within a tile"),
+        ("product", "[parallel d0 by 4, parallel d1 by 4 {mirror}, for d2 by 8, for d0 by 2, for d2, unroll d0, vector d1 by 4]", "of an operand with itself"),
+        ("square", "[parallel d0 by 12, parallel d1 by 8 {mirror}, for d2 by 8, for d0 by 4, for d2, unroll d0, vector d1 by 8]", "blocks of whole steps of 8 rows, not of 12"),
+        ("square", "[parallel d0 by 40, parallel d1 by 8 {mirror}, for d2 by 8, for d0 by 4, for d2, unroll d0, vector d1 by 8]", "several blocks of rows"),
+        ("square", "[parallel d0 by 16 {mirror}, parallel d1 by 8, for d2 by 8, for d0 by 4, for d2, unroll d0, vector d1 by 8]", "is for a parallel level of d1"),
         ("softmax", "[for d0 {pack 0}], op 0 [for d1], op 1 [for d1], op 3 [for d1]", "nearest"),
         ("softmax", "[parallel d1 by 4], op 0 [for d1]", "only loops that all ops share run in parallel"),
         ("columns", "[parallel d0 into 3, for d1]", "only a sum's loop is cut into parts"),

@@ -104,7 +104,7 @@ kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes
 
 // -----
 
-// expected-error@+1 {{expected an action (grain, pipeline, prefetch, pack, sum, stage, nontemporal), got 'pac'}}
+// expected-error@+1 {{expected an action (grain, pipeline, prefetch, pack, sum, stage, nontemporal, mirror), got 'pac'}}
 "test.op"() {s = #kernel.schedule<[for d0 {pac 1}]>} : () -> ()
 
 // -----

@@ -92,7 +92,7 @@ class Predictor:
         ports = [on_unit(nest, ports_of(nest, machine), machine) for nest in nests]
         cycles = sum(each.cycles for each in ports) + self.written_out.cycles
         shares = parallel.shares_of(nests, machine)
-        part = shares.longest
+        part = shares.longest * min((nest.computed for nest in nests), default=1.0)
         found = memory.sources(nests, machine, self.levels, self.idle, shares.threads)
         packed = sum(
             packing.cycles_of(nest, each, found, machine)

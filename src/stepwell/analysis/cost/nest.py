@@ -198,6 +198,14 @@ class Nest:
         return any(step.level.action("prefetch") for step in self.steps if step.level.actions)
 
     @cached_property
+    def computed(self) -> float:
+        """The part of all blocks that is computed: others are copied beyond the diagonal."""
+        if not any(step.level.action("mirror") for step in self.steps if step.level.actions):
+            return 1.0
+        *_, rows, _ = (step for step in self.steps if step.is_parallel)
+        return (1 + 1 / ceil(self.sizes[rows.loop] / rows.level.step)) / 2
+
+    @cached_property
     def packed(self) -> dict[int, int]:
         """The number of levels outside of each packed operand's packing."""
         return {pack.access.operand: pack.depth for pack in self.packs}

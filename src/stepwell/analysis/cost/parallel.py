@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
-from math import prod
+from math import ceil, prod
 
 from stepwell.analysis.cost.nest import Nest, Step
 from stepwell.core.machine import Machine
@@ -42,9 +42,17 @@ def _shares(nest: Nest, machine: Machine) -> Shares:
         grain = max(grain // min(step.level.step, nest.sizes[step.loop]), 1)
     most = min(machine.threads, machine.cores)
     threads = max(min(most, count // grain), 1)
+    if nest.computed < 1:  # runs have equally many of the blocks that are computed
+        count = ceil(count * nest.computed)
     runs = [count * k // threads for k in range(threads + 1)]
     longest = max(end - begin for begin, end in pairwise(runs)) / count
-    if threads > 1 and count <= MAX_EXACT_STEPS and any(len(set(each)) > 1 for each in sizes):
+    whole = nest.computed == 1
+    if (
+        whole
+        and threads > 1
+        and count <= MAX_EXACT_STEPS
+        and any(len(set(each)) > 1 for each in sizes)
+    ):
         work = [prod(chosen) for chosen in product(*sizes)]
         longest = max(sum(work[begin:end]) for begin, end in pairwise(runs)) / sum(work)
     return Shares(threads, longest)

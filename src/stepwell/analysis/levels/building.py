@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import lcm
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 
@@ -144,6 +145,7 @@ def block(
     split: Level,
     packs: Mapping[int, tuple[Action, ...]] = NO_ACTIONS,
     parallel: int | None = None,
+    mirror: bool = False,
 ) -> Levels:
     """Return the levels around the tiles of a block.
 
@@ -152,10 +154,13 @@ def block(
     split : the level of the sum
     packs : further actions, by the loop of rows at whose level they are
     parallel : how many of the loops are parallel; by default all
+    mirror : whether blocks beyond the diagonal are copied
     """
     row, column = len(sizes) - 2, len(sizes) - 1
     some = len(sizes) if parallel is None else parallel
     levels = [Level(PARALLEL if k < some else FOR, k, size) for k, size in enumerate(sizes)]
+    if mirror:
+        levels[column] = levels[column].doing(Action("mirror"))
     levels += [Level(FOR, column, tile[1]), split]
     for k in range(column):
         levels.append(Level(FOR, k, tile[0] if k == row else 1, actions=packs.get(k, ())))
@@ -337,10 +342,14 @@ def with_block(
     *lengths, deep = sizes
     rows, vectors = levels.tile if tile is None else tile
     inner = (rows, vectors * levels.lanes[0].width)
+    if levels.mirrors:  # blocks of whole steps of columns
+        unit = lcm(lengths[-1], rows)
+        lengths[-2] = -(-lengths[-2] // unit) * unit
     first, split = levels.shared - len(lengths), steps.splits[0]
     inside = {x.loop: x.actions for x in steps.levels[split + 1 : steps.walked]}
     cut = replace(steps.levels[split], step=deep)
-    outer = block([*[1] * first, *lengths], inner, cut, inside, levels.parallel)
+    sizes = [*[1] * first, *lengths]
+    outer = block(sizes, inner, cut, inside, levels.parallel, levels.mirrors)
     return rebuilt(levels, steps=[*[1] * (levels.shared - 2), *inner], outer=outer)
 
 

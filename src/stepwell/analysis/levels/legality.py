@@ -16,6 +16,7 @@ from stepwell.analysis.levels.in_steps import InSteps
 from stepwell.analysis.levels.kernel_ops import is_free, writes_along
 from stepwell.analysis.levels.matrix_units import are_rows_of_words, for_matrix_unit
 from stepwell.analysis.levels.queries import DOTS, DOUBLE_BUFFERED, KernelLevels
+from stepwell.analysis.levels.symmetry import is_symmetric
 from stepwell.analysis.products import byte_products, dot_elements, exact_count
 from stepwell.analysis.structured import (
     bits_of,
@@ -28,7 +29,7 @@ from stepwell.analysis.structured import (
     widening,
 )
 from stepwell.core.dot_instructions import WORD
-from stepwell.dialects.kernel.levels import PARALLEL, PEEL
+from stepwell.dialects.kernel.levels import PARALLEL, PEEL, Level
 from stepwell.dialects.kernel.sharing import is_border
 
 MAX_SCRATCH_BYTES = 1 << 18
@@ -223,6 +224,9 @@ class _Steps:
             refuse("an operand is packed only where the sum's first loops are of known length")
         width = self.all.lanes[0].width
         unit = {self.column: self.tile[self.column]}.get(loop, 1 if self.dots else width)
+        begins = [x.step for x in self.levels.levels[: n + 1] if x.loop == loop]
+        if in_panels(indices(self.op)[operand], loop) and any(x % width for x in begins):
+            refuse(f"'pack {operand}' reads panels in whole vectors: take steps of {width} d{loop}")
         if (inside := self._inside(loop, n)) is None:
             refuse(f"'pack {operand}' needs a level around it that splits d{loop}")
         if self.levels.packs[operand] == DOUBLE_BUFFERED:
@@ -322,6 +326,23 @@ class _Steps:
             self._check_f32(self.levels.levels[last].step)
         if self.dots:
             self._check_dots()
+        if (mirror := self.levels.action("mirror")) is not None:
+            self._check_mirror(mirror[1])
+
+    def _check_mirror(self, level: Level) -> None:
+        """Check that blocks beyond the diagonal are equal to blocks before it."""
+        levels, size = self.levels.levels, self.sizes[self.row]
+        rows = next((x for x in levels if x.kind == PARALLEL and x.loop == self.row), None)
+        if level.kind != PARALLEL or level.loop != self.column or rows is None:
+            refuse(
+                f"'mirror' is for a parallel level of d{self.column} inside of one of d{self.row}"
+            )
+        if rows.step % level.step:
+            refuse(f"'mirror' needs blocks of whole steps of {level.step} rows, not of {rows.step}")
+        if 0 <= size <= rows.step:
+            refuse("'mirror' needs several blocks of rows: leave it out")
+        if not is_symmetric(self.all.ops, self.all.shared):
+            refuse("'mirror' is for a product of an operand with itself, and ops that keep it so")
 
     def _check_f32(self, deep: int) -> None:
         """Check that products may be summed as f32 in parts of ``deep``."""

@@ -133,6 +133,11 @@ class KernelLevels:
         found = self.threads[-1].action("pipeline") if self.threads else None
         return 0 if found is None or found.number is None else found.number
 
+    @cached_property
+    def mirrors(self) -> bool:
+        """Whether blocks on and below the diagonal are computed, and the others are copied."""
+        return any(level.action("mirror") for level in self.threads)
+
     # the loops that all ops share
 
     @cached_property

@@ -21,6 +21,8 @@ def why_not_nontemporal(levels: KernelLevels, op: LoopedOp, lanes: Lanes, output
         return f"the op has {len(op.outputs)} results"
     if levels.parts:
         return "parts of a sum are kept in caches"
+    if levels.mirrors:
+        return "'mirror' reads it again"
     value, index = written(op)[output]
     if lanes.width == 1 or in_panels(index, lanes.axis) or stride(index, lanes.axis) != 1:
         return "its elements are not stored in vectors"

@@ -12,12 +12,13 @@ After:   kernel.func @main_pack(%w, %p: tensor<16x1000x64xf32>) {
 
 Afterwards the operand that varies with the columns is in panels as wide as the register tile, each
 read sequentially, wherever it is the same in every call, or in many iterations of a loop, or
-several blocks would otherwise pack it again: three; two that wait for memory; seven that pack
-while they compute; two of a convolution, whose filters are transposed. Contiguous columns are
-copied in whole rows; tiles prefetch panels that come too slowly from beyond the L2 cache. Equal
-packing kernels are merged, and an operand of several launches is packed once, right after its
-definition. An unpacked argument that a loop reads in each of many iterations is copied before the
-loop, because arguments are seldom aligned to a cache line.
+several blocks would otherwise pack it again: three; two that wait for memory; seven that pack while
+they compute; two of a convolution, whose filters are transposed. Of a product of an operand with
+itself, the rows are read from the same panels; the rows of a large transposed operand have panels
+of their own. Contiguous columns are copied in whole rows; tiles prefetch panels that come too
+slowly from beyond the L2 cache. Equal packing kernels are merged, and an operand of several
+launches is packed once, right after its definition. An unpacked argument that a loop reads in each
+of many iterations is copied before the loop, because arguments are seldom aligned to a cache line.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from stepwell.transforms.kernels.pack_operands.kernels import (
     operand_of,
     packing_kernel,
     read_packed,
+    rows_of,
 )
 from stepwell.transforms.kernels.pack_operands.rereading import copy_reread_arguments, loop_around
 from stepwell.transforms.kernels.same_kernels import Shared
@@ -132,7 +134,11 @@ class _Packing:
             ]
             if packed:
                 same = all(op.operands[number] in constants for op in packed)
-                self._pack(function, operand, packed, len(packed) < len(found), same)
+                found = self._pack(function, operand, packed, len(packed) < len(found), same)
+            rows = rows_of(function, operand)
+            large = rows is not None and self.machine.l2 // 4 < rows.bytes <= self.most
+            if rows and large and rows.repeated >= MIN_BLOCKS:
+                self._pack(function, rows, found, keep=False, same=False)
         self.shared.unite()
 
     def _pack(
@@ -142,8 +148,10 @@ class _Packing:
         launches: list[kernel.LaunchOp],
         keep: bool,
         same: bool,
-    ) -> None:
+    ) -> list[kernel.LaunchOp]:
         """Make ``launches`` read the operand packed; ``keep`` the old kernel for other launches.
+
+        Return the new launches.
 
         same : whether the operand is the same in every call
         """
@@ -165,11 +173,13 @@ class _Packing:
             block.insert_op_before(kept, function)
             function.set_name(f"{name}_packed")
             copy_explanation(function, name)
+        found: list[kernel.LaunchOp] = []
         for launch in launches:
             ready = self._packed_once(launch.operands[number], packing, operand)
             inputs = list(launch.inputs)
             inputs[number + still_read : number + 1] = [ready]
-            _relaunch(launch, function, inputs)
+            found.append(_relaunch(launch, function, inputs))
+        return found
 
     def _packed_once(self, value: SSAValue, packing: kernel.FuncOp, operand: Operand) -> SSAValue:
         """Return ``value`` packed, right after its definition."""
@@ -208,7 +218,9 @@ class _Packing:
         return result
 
 
-def _relaunch(launch: kernel.LaunchOp, function: kernel.FuncOp, inputs: list[SSAValue]) -> None:
+def _relaunch(
+    launch: kernel.LaunchOp, function: kernel.FuncOp, inputs: list[SSAValue]
+) -> kernel.LaunchOp:
     new = kernel.LaunchOp(function.sym_name.data, inputs, list(launch.outputs))
     new.attributes.update(launch.attributes)
     new.location = launch.location
@@ -219,6 +231,7 @@ def _relaunch(launch: kernel.LaunchOp, function: kernel.FuncOp, inputs: list[SSA
         old.replace_all_uses_with(now)
     launch.detach()
     launch.erase()
+    return new
 
 
 def _entry(launch: Operation) -> str:

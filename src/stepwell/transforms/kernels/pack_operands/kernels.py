@@ -32,6 +32,7 @@ from stepwell.analysis.levels import (
 )
 from stepwell.analysis.levels.building import Inner, edited, in_threads, nest
 from stepwell.analysis.levels.queries import DOTS
+from stepwell.analysis.levels.symmetry import squares
 from stepwell.analysis.structured import (
     Index,
     array_of_maps,
@@ -78,6 +79,8 @@ class Operand:
     """Columns of a vector."""
     repeated: int
     """How often a call would pack it otherwise, once for each block of rows."""
+    rows: int = -1
+    """The operand that reads the same panels by rows: the same argument; -1 if there is none."""
 
     @property
     def sums(self) -> list[int]:
@@ -171,7 +174,35 @@ def operand_of(function: kernel.FuncOp) -> Operand | None:
         return None
     columns = levels.step(shared - 1)
     found = _operand(op, number, value, where[number], shared, columns, lanes)
-    return found and replace(found, repeated=_repeated(op, shared, levels.blocks))
+    whole = not columns % levels.step(shared - 2) and 1 - number not in levels.packs
+    rows = 1 - number if squares(op, shared) and whole else -1
+    if levels.mirrors and rows < 0:  # both operands must stay the same value
+        return None
+    return found and replace(found, repeated=_repeated(op, shared, levels.blocks), rows=rows)
+
+
+def rows_of(function: kernel.FuncOp, columns: Operand) -> Operand | None:
+    """Return the operand of the rows of ``function``, if it is to be packed as ``columns`` is.
+
+    It is contiguous along the rows, so that a tile would read a few elements of each of many lines.
+    Its panels are as wide as those of the columns, and have whole tiles of rows.
+    """
+    levels, op = kernel_levels(function), columns.op
+    shared = choices.number(function, "kernel.shared")
+    row, where = shared - 2, indices(op)
+    found = [k for k in range(len(op.inputs)) if _uses(where[k], row)]
+    if len(found) != 1 or columns.width % levels.step(row) or columns.convolves:
+        return None
+    (number,) = found
+    value, index = op.inputs[number], where[number]
+    panels = -(-extents(op)[shared - 1] // columns.width)
+    across = index[-1] == AffineDimExpr(row) and not _uses(index, shared - 1)
+    if squares(op, shared) or not across or number in levels.packs:
+        return None
+    if not isinstance(value, BlockArgument):
+        return None
+    operand = _operand(op, number, value, index, shared, columns.width, columns.lanes, row)
+    return operand and replace(operand, repeated=panels)
 
 
 def _repeated(op: linalg.GenericOp, shared: int, block: Sequence[int]) -> int:
@@ -201,6 +232,7 @@ def _operand(
     shared: int,
     width: int,
     lanes: int,
+    along: int | None = None,
 ) -> Operand | None:
     loops = [expr.position for expr in index if isinstance(expr, AffineDimExpr)]
     sizes = extents(op)
@@ -215,7 +247,7 @@ def _operand(
         return None
     loops = sorted(loops)
     found = tuple(sizes[k] for k in loops)
-    column = loops.index(shared - 1)
+    column = loops.index(shared - 1 if along is None else along)
     return Operand(op, number, value, index, tuple(loops), found, column, width, lanes, 0)
 
 
@@ -361,8 +393,15 @@ def read_packed(function: kernel.FuncOp, operand: Operand, machine: Machine, sam
     index = tuple(expr.replace_dims_and_symbols(back, ()) for expr in local)
     maps = list(op.indexing_maps.data)
     maps[operand.number] = map_attribute(loops, index)
+    if operand.rows >= 0:
+        column = operand.loops[operand.column]
+        by_rows = [AffineDimExpr(column - 1 if k == column else k) for k in range(loops)]
+        op.operands[operand.rows] = new
+        rows = tuple(expr.replace_dims_and_symbols(by_rows, ()) for expr in index)
+        maps[operand.rows] = map_attribute(loops, rows)
     op.indexing_maps = ArrayAttr(maps)
-    write_all(function, [_unpacked(each, operand, machine, same) for each in lists])
+    if operand.loops[operand.column] == choices.number(function, "kernel.shared") - 1:
+        write_all(function, [_unpacked(each, operand, machine, same) for each in lists])
     keep_packed_versions(function)
     read = old.first_use is not None
     if not read:

@@ -89,6 +89,9 @@ MAX_WAITING = 0.03
 """The part of the time that threads may wait for the longest before blocks are split further."""
 MIN_BLOCK_TILES = 8
 """Register tiles of rows that read a panel of columns from the L1 cache repay packing it there."""
+MIN_BLOCK_PANELS = 2
+"""Panels of columns that a block has at least as many rows as: fewer rows read columns from beyond
+the L2 cache more often than more rows are read from there."""
 MAX_WORDS_DEPTH_BYTES = 2048
 """Depth in bytes of a panel of words that leaves room for rows in the L2 cache."""
 WORD_BYTES = 4
@@ -123,18 +126,27 @@ def lanes_of_columns(found: Loops, axis: int, width: int, machine: Machine) -> i
 
 
 def fastest_tile(
-    found: Loops, shared: int, width: int, bytes: int, machine: Machine, along: bool
+    found: Loops,
+    shared: int,
+    width: int,
+    bytes: int,
+    machine: Machine,
+    along: bool,
+    panels: bool = False,
 ) -> tuple[tuple[int, int], int]:
     """Return the fastest register tile and the lanes of its vectors.
 
     Half the lanes are possible if the machine computes only that many at once.
+
+    panels : whether rows are read from panels as wide as those of columns, in whole tiles
     """
     many = machine.vector_registers >= 32
     if along:
         return _tile(found, shared, width, ALONG_TILES if many else NARROW_ALONG_TILES)[0], width
-    tiles = TILES if many else NARROW_TILES
+    tiles, half = TILES if many else NARROW_TILES, width // 2
+    if panels:
+        tiles = {tile: part for tile, part in tiles.items() if tile[1] * half % tile[0] == 0}
     tile, reached = _tile(found, shared, width, tiles)
-    half = width // 2
     if half < MIN_LANES or not 0 < machine.vector_unit <= half * bytes * 8:
         return tile, width
     other, reaches = _tile(found, shared, half, tiles)
@@ -258,10 +270,14 @@ def block_of(
     tile: tuple[int, int],
     machine: Machine,
     bytes: int,
+    in_panels: bool = False,
 ) -> tuple[int, ...]:
     """Return the block's sizes of the shared loops from ``first``, and its depth.
 
     Results depend on the depth only.
+
+    in_panels : whether rows are read from panels: hardware prefetches little of what a tile reads
+        of one, so that the L2 cache should hold the rows of a block in all parts of the sum
     """
     rows, columns = tile
     last = len(found.parallel) - 1
@@ -283,6 +299,8 @@ def block_of(
         wanted = _evenly_shared(-(-sizes[0] // rows), panels, least, machine.threads) * rows
     unknown = first == shared - 2 and found.extents[first] == DYNAMIC_INDEX
     most = machine.l2 // 2 // (deep * bytes)  # rows counted at launch are split evenly there
+    of_sum = machine.l2 // 2 // (max(found.size(last), 1) * bytes)
+    most = of_sum if in_panels and of_sum >= MIN_BLOCK_PANELS * columns else most
     most = max(rows, most if unknown else min(most, wanted))
     lengths, taken, held = list[int](), 1, 1
     for size in reversed(sizes):

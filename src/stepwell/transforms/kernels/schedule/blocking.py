@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import isqrt, prod
 
 from xdsl.dialects import tensor
@@ -19,8 +20,7 @@ from xdsl.ir import SSAValue
 
 from stepwell.analysis.levels.kernel_ops import first_of_rows
 from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
-from stepwell.analysis.products import byte_products, exact_count
-from stepwell.analysis.structured import CASTS, bits_of, combiner, element, stride
+from stepwell.analysis.structured import bits_of, combiner, element, stride
 from stepwell.core.dot_instructions import TOTALS, terms_of
 from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.beyond import (
@@ -38,7 +38,6 @@ from stepwell.transforms.kernels.schedule.block_sizes import (
     WORD_BYTES,
     block_of,
     block_of_words,
-    even,
     fastest_tile,
     held_and_computing,
     strip_of,
@@ -72,6 +71,7 @@ from stepwell.transforms.kernels.schedule.dot_products import (
 from stepwell.transforms.kernels.schedule.marks import with_marks
 from stepwell.transforms.kernels.schedule.reasons import explain_choice, spell_bytes
 from stepwell.transforms.kernels.schedule.searching import MODEL_ERROR
+from stepwell.transforms.kernels.schedule.symmetric import is_across, mirrors, with_mirror
 from stepwell.transforms.kernels.schedule.tall_tiles import with_taller
 from stepwell.transforms.kernels.schedule.tiles import MAX_ROW_VECTORS
 from stepwell.transforms.kernels.schedule.vectors import (
@@ -84,6 +84,7 @@ from stepwell.transforms.kernels.schedule.vectors import (
     lanes,
     page,
 )
+from stepwell.transforms.kernels.schedule.widening import is_along, is_widened, widened
 
 MIN_ROWS = 12
 """Rows below which packing costs more than it saves."""
@@ -151,7 +152,7 @@ def _chosen(
     if (candidate := _candidate(ops, shared, machine)) is None:
         return None
     found, packed = candidate
-    along = _is_along(found, packed, shared)
+    along = is_along(found, packed, shared)
     width = lanes(ops, shared - 1, machine) if along else full_lanes(ops, machine)
     if width == 1:
         return None
@@ -165,7 +166,9 @@ def _chosen(
     free = free and dots is None  # blocks pack words themselves
     usual = _in_place_bytes(found, packed, shared, width, machine, high)
     in_place = _in_place_part(found, packed, shared, bytes > reads_in_place(machine))
-    asks = in_place and dots is None and given.is_unaligned(operand)
+    symmetric = dots is None and mirrors(ops, found, shared)
+    across = dots is None and is_across(found, shared, machine)
+    asks = (in_place and dots is None and given.is_unaligned(operand)) or symmetric
     enough = min(usual, machine.l1 // SMALL_L1_DIVISOR) if free or asks else usual
     of_bytes = dots is not None and TOTALS[dots[0]] == "i32"
     in_words = of_bytes and high >= MIN_ROWS_OF_WORDS and bytes < machine.last_cache // 8
@@ -182,12 +185,25 @@ def _chosen(
         return None
     if dots is not None:
         return _in_words(found, first, shared, width, machine, dots)
-    plain = _by_sizes(found, first, shared, (width, size), machine, along, free)
+    by_sizes = partial(_by_sizes, found, first, shared, (width, size), machine, along, free)
+    plain = with_mirror(by_sizes(True), found, shared) if symmetric else None
+    if plain is None and not free and symmetric and bytes <= usual:
+        return None
+    plain = plain or by_sizes(across)
     explain_choice(found.op, lambda: why_packed(operand, bytes, usual, machine.l2, free))
     if not along:
         plain = with_marks(plain, found, packed, shared, machine, free)
-        plain = replace(plain, in_place=0.0 if free else in_place)
-    chosen = _widened(found, plain, packed, first, shared)
+        settled = free or across or plain.mirror
+        plain = replace(plain, in_place=0.0 if settled else in_place)
+    return _finished(found, plain, packed, first, shared, machine)
+
+
+def _finished(
+    found: Loops, plain: Contraction, packed: int, first: int, shared: int, machine: Machine
+) -> Contraction:
+    """Return the choice of blocks with what follows from the elements, and explain it."""
+    chosen = widened(found, plain, packed, first, shared)
+    size = machine.vector_bits // plain.width // 8
     explain_choice(found.op, lambda: why_sizes(plain.tile, chosen.block, size))
     if chosen.prefetch:
         explain_choice(found.op, lambda: FAR)
@@ -217,7 +233,7 @@ def _in_place_part(found: Loops, packed: int, shared: int, large: bool) -> float
     product = _first(found, packed, shared) == shared - 2 and len(found.parallel) == shared + 1
     along = stride(found.where[packed], shared - 1) == 1
     known = DYNAMIC_INDEX not in found.extents[shared - 1 :]
-    if not product or not along or _is_widened(found) or not known:
+    if not product or not along or is_widened(found) or not known:
         return 0.0
     return 1.0 if large else 1 - MODEL_ERROR
 
@@ -230,6 +246,7 @@ def _by_sizes(
     machine: Machine,
     along: bool,
     free: bool,
+    panels: bool,
 ) -> Contraction:
     """Return tile and block chosen by sizes alone."""
     width, size = lanes_and_bytes
@@ -238,9 +255,9 @@ def _by_sizes(
     tile, width = (
         (tile_of_few(high, wide, width, machine), width)
         if few
-        else fastest_tile(found, shared, width, size, machine, along)
+        else fastest_tile(found, shared, width, size, machine, along, panels)
     )
-    block = block_of(found, first, shared, (tile[0], tile[1] * width), machine, size)
+    block = block_of(found, first, shared, (tile[0], tile[1] * width), machine, size, panels)
     if few and high <= tile[0] and found.extents[-1] != DYNAMIC_INDEX:
         block = *block[:-1], max(found.size(len(found.parallel) - 1), 1)
     return Contraction(width, tile, block)
@@ -349,50 +366,6 @@ def _of_few_rows(
     return Contraction(width, (rows, vectors), strip=strip, pack_rows=rows_packed, prefetch=far)
 
 
-def _is_along(found: Loops, packed: int, shared: int) -> bool:
-    """Whether the operand that is read in place varies with the columns too."""
-    return any(shared - 1 in each.loops for each in found.operands if each.number != packed)
-
-
-WIDENED = "rows are packed too: they are narrower than what is computed with, and widened once"
-IN_FLOATS = "; products of bytes are added up in floats, which is exact for a part so deep"
-
-
-def _widened(
-    found: Loops, chosen: Contraction, packed: int, first: int, shared: int
-) -> Contraction:
-    """Return the choice for operands narrower than the type that is computed with.
-
-    Rows are widened once for each block, not for each use, and bytes become f32: one instruction
-    multiplies and adds them, and a part of this depth is exact.
-    """
-    op = found.op
-    simple = first == shared - 2 and len(found.parallel) == shared + 1
-    if not simple or not _is_widened(found) or _is_along(found, packed, shared):
-        return chosen
-    signs = byte_products(op.regions[0].block)
-    *_, rows, columns, deep = chosen.block
-    deep = min(deep, exact_count(signs) // 8 * 8) if signs else deep
-    bytes = max(bits_of(element(op.outputs[0])), 32 if signs else 0) // 8  # as f32
-    deep = min(deep, MAX_SCRATCH_BYTES // (columns * bytes) // 8 * 8)
-    unit = chosen.tile[0]
-    most = MAX_SCRATCH_BYTES // (deep * bytes) // chosen.width * chosen.width // unit * unit
-    if not most:
-        return chosen
-    high = found.extents[shared - 2]
-    if rows > most:
-        rows = most if high == DYNAMIC_INDEX else even(high, most, unit)
-    block = (*chosen.block[:-3], rows, columns, deep)
-    explain_choice(op, lambda: WIDENED + (IN_FLOATS if signs else ""))
-    return replace(chosen, block=block, pack_rows="", accumulate_in_f32=signs is not None)
-
-
-def _is_widened(found: Loops) -> bool:
-    """Whether operands are narrower than the type that is computed with."""
-    arguments = found.op.regions[0].block.args[: len(found.op.inputs)]
-    return any(isinstance(use.operation, CASTS) for arg in arguments for use in arg.uses)
-
-
 def _first(found: Loops, packed: int, shared: int) -> int:
     """Return the first shared loop after the last one that the packed operand varies with."""
     return first_of_rows(found.where[packed], shared)
@@ -461,7 +434,7 @@ def columns_in_place(found: Loops, shared: int, machine: Machine) -> int:
     if len(found.parallel) != shared + 1 or found.extents[column] != DYNAMIC_INDEX:
         return 0
     packed = _packed(found, shared)
-    if packed is None or _is_widened(found) or stride(found.where[packed], column) != 1:
+    if packed is None or is_widened(found) or stride(found.where[packed], column) != 1:
         return 0
     most = reads_in_place(machine) * 8 // bits_of(element(found.op.operands[packed]))
     deep = found.extents[shared]
@@ -479,7 +452,7 @@ def _in_place_bytes(
     step = stride(found.where[packed], shared - 1)
     if step in STRIDES and found.extents[shared - 2] != DYNAMIC_INDEX and high <= MAX_TILE_ROWS:
         return sys.maxsize  # one tile has all rows: its shuffles serve all of them
-    if _is_widened(found) or step != 1:
+    if is_widened(found) or step != 1:
         return machine.l1 // SMALL_L1_DIVISOR if high < MIN_ROWS_OF_SMALL else 0
     wide = found.extents[shared - 1]
     if wide != DYNAMIC_INDEX and wide <= MAX_PANEL_VECTORS * width and high <= MAX_PANEL_ROWS:

@@ -35,6 +35,8 @@ class Contraction:
     prefetch: bool = False
     in_place: float = 0.0
     """The part of the time in place that blocks must not exceed; 0 if they are settled."""
+    mirror: bool = False
+    """Whether blocks on and below the diagonal are computed, and the others are copied."""
     taller: Contraction | None = None
     """The choice with a tile of more rows and fewer vectors, where the cost model may prefer it."""
 
@@ -72,7 +74,8 @@ class Contraction:
         if self.prefetch:
             actions.append(Action("prefetch"))
         split = Level(FOR, depth, deep, actions=tuple(actions))
-        return block(sizes, tile, split, {lines[-1]: rows} if lines else {})
+        packs = {lines[-1]: rows} if lines else {}
+        return block(sizes, tile, split, packs, mirror=self.mirror)
 
     def _columns_packed(
         self, found: Loops, rows: range, column: int, width: int
