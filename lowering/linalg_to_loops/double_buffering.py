@@ -33,14 +33,8 @@ class DoubleBuffering:
         split = of.levels.splits[-1]
         self.deep = of.levels.levels[split].step
         ends = packed.packing.frame.ends
-        rows = ends[of.row].number
-        assert rows is not None
         self.panels = of.sizes(split, ends)[-1] // of.tile[1]
-        """Panels of a whole block, which has all rows."""
-        self.tiles = -(-rows // of.tile[0])
-        """Tiles of each panel."""
-        self.each = -(-self.deep // self.tiles)
-        """Rows that each tile copies, at most."""
+        """Panels of a whole block."""
         self.line = elements_of_line(self.packing.source)
         """Elements of a cache line."""
         self.extent = packed.packing.frame.extents[of.sum][of.levels.depth]
@@ -48,6 +42,13 @@ class DoubleBuffering:
     def begin_block(self, at: Ranges) -> None:
         """Pack the first part of a block."""
         self.columns, self.row = at[self.of.column], at[self.of.row]
+        rows = self.row.end - self.row.start
+        self.tiles = self.writer.maximum(self._divided_up(rows, self.of.tile[0]), Index.of(1))
+        """Tiles of each panel, of all rows of the block."""
+        self.each = self._divided_up(Index.of(self.deep), self.tiles)
+        """Rows that each tile copies, at most."""
+        self.apart = self._divided(Index.of(self.deep), self.each)
+        """Steps of a tile for each of these rows."""
         wide = self.columns.end - self.columns.start
         self.here = self.writer.divide(wide + (self.of.tile[1] - 1), self.of.tile[1], arith.DivUIOp)
         self.batch = [at[k].start for k in range(self.of.row)]
@@ -62,6 +63,13 @@ class DoubleBuffering:
         """Begin a part: set the part that its tiles copy, if there is one."""
         self.since = start
         self._begin(start + self.deep)
+
+    def _divided(self, index: Index, by: Index) -> Index:
+        return self.writer.divide(index, self.writer.number_or_value(by), arith.DivUIOp)
+
+    def _divided_up(self, index: Index, by: Index | int) -> Index:
+        by = Index.of(by) if isinstance(by, int) else by
+        return self._divided(index + by + -1, by)
 
     def _begin(self, start: Index) -> None:
         """Set the part that is copied: its beginning, its buffer, and its number of rows."""
@@ -84,18 +92,20 @@ class DoubleBuffering:
         self.packed.begin = first, self.since - row
         before = at[self.of.row].start - self.row.start
         turn = self.writer.divide(before, self.of.tile[0], arith.DivUIOp)
-        self.turn = (panel * self.tiles + turn) * self.each
+        product = self.writer.product
+        self.turn = product(product(panel, self.tiles) + turn, self.each)
 
     def run(self, steps: Index, state: list[SSAValue], run: Run) -> list[SSAValue]:
         """Run the innermost loop of a tile, ``steps`` iterations, and copy its rows meanwhile."""
-        writer, apart = self.writer, self.deep // self.each
-        left = writer.minimum(self.number - self.turn, Index.of(self.each))
+        writer = self.writer
+        left = writer.minimum(self.number - self.turn, self.each)
         some = writer.maximum(left, Index())
 
         def copied(n: Index, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
             *sums, k, panel = values
             following = self._copy(Index.of(k), Index.of(panel))
-            found = run((n * apart, n * apart + apart), sums)
+            first = writer.product(n, self.apart)
+            found = run((first, first + self.apart), sums)
             if isinstance(loop := found[0].owner, scf.ForOp):
                 loop.attributes["kernel.unroll"] = UnitAttr()
             return [*found, *map(writer.value, following)]
@@ -105,7 +115,7 @@ class DoubleBuffering:
         carried = [*state, *map(writer.value, first)]
         names = [value.name_hint for value in carried]
         done = writer.loop((Index(), some), 1, carried, copied, "l", names)
-        return run((some * apart, steps), list(done[: len(state)]))
+        return run((writer.product(some, self.apart), steps), list(done[: len(state)]))
 
     def _copy(self, k: Index, panel: Index) -> tuple[Index, Index]:
         """Copy the part of a row that is in a panel, and prefetch that of the next row.

@@ -59,6 +59,15 @@ def test_products_with_weights_laid_out_once() -> None:
         np.testing.assert_allclose(product(x), np.maximum(x @ w, 0), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("n", [0, 1, 8, 9, 13, 59, 60, 61, 64, 65, 131])
+def test_some_rows_pack_the_next_part_of_their_weights(n: int) -> None:
+    rows = sw.ShapeDtypeStruct((sw.Dim("n"), 771), "float32")
+    shapes = [rows, sw.ShapeDtypeStruct((771, 700), "float32")]
+    x, w = given(n, 771), given(771, 700)
+    product = sw.jit(lambda x, w: sw.nn.relu(x @ w), input_signature=shapes)
+    np.testing.assert_allclose(product(x, w), np.maximum(x @ w, 0), rtol=1e-4, atol=1e-3)
+
+
 def test_wide_operands_are_packed() -> None:
     """As many columns as are read in place have a version: a few hundred of as long a sum."""
     sizes = [sw.Dim(name) for name in "nkm"]

@@ -157,6 +157,15 @@ def test_versions_by_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "why        not in blocks: 8 rows read what would be packed, 12 repay it" in few
 
 
+def test_some_rows_pack_while_they_compute(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = product(0, 768, 3072).replace("<0x", "<?x")
+    xeon = said(text, tmp_path, capsys, "--machine", "sapphire-rapids,threads=1")
+    assert "version    d0 from 9 to 64" in xeon and "pack 1 as double_buffered" in xeon
+    assert "d0 from 9 to 64" not in said(text, tmp_path, capsys)
+
+
 def test_sizes_choose_between_algorithms(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

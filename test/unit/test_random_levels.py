@@ -127,6 +127,13 @@ def test_tiles_pack_the_next_part(name: str, levels: str) -> None:
     test_contractions_have_levels_in_any_order(name, levels)
 
 
+@pytest.mark.parametrize("rows", [4, 6, 12])
+def test_tiles_of_unknown_rows_pack_the_next_part(rows: int) -> None:
+    """Each block of rows packs all parts."""
+    levels = f"parallel d0 by {rows}, parallel d1 by 16, for d2 by 4 {{pack 1 as double_buffered}}, for d1 by 8, for d0 by 2"
+    test_contractions_have_levels_in_any_order("unknown", levels)
+
+
 @pytest.mark.parametrize("levels", ORDERS)
 @pytest.mark.parametrize("name", ["product", "even"])
 def test_contractions_have_levels_in_any_order(name: str, levels: str) -> None:

@@ -250,8 +250,8 @@ class _Steps:
         if len(self.levels.splits) > 1 or n != self.levels.splits[0]:
             refuse("'as double_buffered' is for the only level that splits the sum")
         loops = {level.loop for level in self.levels.levels[n + 1 : self.levels.walked]}
-        whole = rows >= 0 and self._inside(self.row, n) == rows and loops <= {self.row, self.column}
-        if not whole or self.sizes[self.column] < width:
+        whole = rows < 0 or self._inside(self.row, n) == rows
+        if not whole or self.sizes[self.column] < width or not loops <= {self.row, self.column}:
             refuse("'as double_buffered' needs a block of all rows, and a known number of columns")
         if deep is None or not 0 < deep < self.sizes[self.levels.depth]:
             refuse("'as double_buffered' needs a sum of several parts, of known length")

@@ -169,8 +169,9 @@ def _schedule(
         if chosen.taller is not None and not some:
             levels = taller(function, levels, chosen.taller.levels(ops, shared), machine)
         levels = drop_marks(function, levels, machine, given)
-        if some is None:
-            levels = pack_while_computing(function, levels, machine, given)
+        rows = some.likely if some is not None and some.loop == shared - 2 else 0
+        if some is None or rows:
+            levels = pack_while_computing(function, levels, machine, given, rows)
         return write_schedule(function, levels if some else improve(function, levels, machine))
     elif sum(loops.contracts for loops in ops) > 1 and _have_own(ops, shared):
         _vectorise_band(nest, machine)

@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.cost import Predictor
-from stepwell.analysis.cost.accesses import assumed
+from stepwell.analysis.cost.accesses import ASSUMED, assumed, assuming
 from stepwell.analysis.cost.nest import loop_sizes
 from stepwell.analysis.levels import KernelLevels, check_levels
-from stepwell.analysis.levels.building import rebuilt, without
+from stepwell.analysis.levels.building import rebuilt, with_block, without
 from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
 from stepwell.analysis.levels.queries import DOUBLE_BUFFERED
 from stepwell.analysis.structured import bits_of, element
@@ -27,6 +28,7 @@ from stepwell.transforms.kernels.schedule.beyond import Arguments
 from stepwell.transforms.kernels.schedule.block_sizes import even
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.searching import MODEL_ERROR, all_known
+from stepwell.transforms.kernels.schedule.vectors import read
 
 DEPTHS = (64, 128)
 """Depths of a part. Sums are loaded and stored once for each part, two accesses for so many
@@ -35,7 +37,11 @@ more of the sum is packed before the first tile computes."""
 
 
 def pack_while_computing(
-    function: kernel.FuncOp, schedule: Schedule, machine: Machine, given: Arguments
+    function: kernel.FuncOp,
+    schedule: Schedule,
+    machine: Machine,
+    given: Arguments,
+    rows: int = 0,
 ) -> Schedule:
     """Return levels whose tiles pack the next part, if they are predicted to be faster.
 
@@ -43,16 +49,25 @@ def pack_while_computing(
 
     given : properties of the kernel's arguments; to pack what is the same in every call costs
         nothing
+    rows : their likely number, where it is unknown
     """
     levels = KernelLevels(function, schedule)
     waits = levels.blocks and not levels.prefetch  # what is prefetched is packed without waiting
-    if not waits or len(levels.packs) != 1 or not all_known(function):
+    if not waits or len(levels.packs) != 1 or not (rows or all_known(function)):
         return schedule
     op, (operand,) = levels.ops[next(iter(levels.sums))], levels.packs
+    if DYNAMIC_INDEX in read(op).extents[levels.shared - 1 :]:
+        return schedule
     if given.is_ready(op.operands[operand]):
         return schedule
+    if rows:  # one block of all rows
+        tile = levels.tile
+        *first, _, wide, deep = levels.blocks
+        high = ceil(rows / tile[0]) * tile[0]
+        levels = KernelLevels(function, with_block(levels, (*first, high, wide, deep), tile))
     all = [new for deep in DEPTHS if (new := _double_buffered(levels, deep, machine))]
-    predictor = Predictor(function, replace(machine, threads=1, cores=1))
+    one = replace(machine, threads=1, cores=1)
+    predictor = Predictor(function, one, assuming(rows or ASSUMED))
     before = predictor.predict(schedule).seconds
     timed = [(predictor.predict(new).seconds, new) for new in all]
     after, found = min(timed, key=lambda pair: pair[0], default=(before, schedule))

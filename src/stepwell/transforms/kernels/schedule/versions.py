@@ -5,6 +5,9 @@ rows. A product of a single row is a loop over that operand, read sequentially. 
 operand is packed instead. So a contraction whose rows are counted at launch has a version for one
 row and one for few, and the launch selects.
 
+Some tens of rows compute about as long as such an operand comes from memory: they have a version
+whose tiles pack the next part of it, where the cost model predicts a gain.
+
 The operand of a product with columns counted at launch is packed, as it may be large; for so few
 columns that it is read in place as fast, there is a version.
 
@@ -23,6 +26,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.analysis.levels import kernel_levels, loop_ops, write_schedule
 from stepwell.analysis.levels.building import with_block
+from stepwell.analysis.levels.queries import DOUBLE_BUFFERED
 from stepwell.analysis.loop_extents import argument_of_extent, op_of_loop
 from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
@@ -39,6 +43,9 @@ ROW_RANGES = (1, 1), (2, 4), (5, 8)
 """Ranges of rows, none of which repay packing, each served by one tile of its largest number: rows
 beyond the end repeat the last row, which costs less than a second pass through the column
 operand."""
+SOME_ROWS = 9, 64
+"""Rows that compute about as long as an operand takes to come from memory: there is a version if
+the model predicts that its tiles gain by packing the next part of the operand."""
 COLUMN_RANGES = (1, 1), (0, 16)
 """Ranges of columns: one, if vectors run along the sum, and as many as a vector has lanes: packing
 would compute tiles of zeros beside them."""
@@ -74,6 +81,8 @@ def with_versions(
             _lower(function, copy, version)
         else:
             schedule(copy, version)
+        if (version.low, version.high) == SOME_ROWS and not _is_double_buffered(copy):
+            continue
         if copy.attributes.get(SCHEDULE) != function.attributes.get(SCHEDULE):
             kept.append((version, copy))
             choose_tails(copy, version, masks)
@@ -101,7 +110,7 @@ def _of_shared_loops(function: kernel.FuncOp, shared: int, machine: Machine) -> 
     sums = [loops for loops in ops if loops.contracts]
     row = shared - 2
     if len(sums) == 1 and sums[0].extents[row] == DYNAMIC_INDEX and _is_argument_size(sums[0], row):
-        yield from (Range(row, low, high, high) for low, high in ROW_RANGES)
+        yield from (Range(row, low, high, high) for low, high in (*ROW_RANGES, SOME_ROWS))
     if (
         len(sums) == 1
         and sums[0].extents[row + 1] == DYNAMIC_INDEX
@@ -154,6 +163,8 @@ def _serves(function: kernel.FuncOp, some: Range, packs: bool) -> bool:
     shared = choices.number(function, "kernel.shared")
     if some.loop == shared - 1:
         return _packed(function) and not packs
+    if (some.low, some.high) == SOME_ROWS:
+        return _packed(function) and not packs
     if some.loop < shared:
         return True
     levels, op = kernel_levels(function), op_of_loop(function, some.loop)
@@ -181,6 +192,11 @@ def _packs(function: kernel.FuncOp, ready: Collection[int]) -> bool:
 def _packed(function: kernel.FuncOp) -> bool:
     """Whether a kernel runs in blocks."""
     return bool(kernel_levels(function).blocks)
+
+
+def _is_double_buffered(function: kernel.FuncOp) -> bool:
+    """Whether tiles pack the next part of an operand."""
+    return DOUBLE_BUFFERED in kernel_levels(function).packs.values()
 
 
 def _lower(function: kernel.FuncOp, copy: kernel.FuncOp, some: Range) -> None:
