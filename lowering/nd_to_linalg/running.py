@@ -7,7 +7,7 @@ which the scalar code of its ops is moved to the body of the single op.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, linalg, tensor
@@ -103,6 +103,20 @@ def _written(
     return [*found[len(stacked) :], *found[: len(stacked)]]
 
 
+def _sizing_ops(values: Iterable[SSAValue]) -> Iterator[Operation]:
+    """Yield the ops that define sizes and tensors, and those that define the sizes of these."""
+    pending, seen = [*values], set[Operation]()
+    while pending:
+        op = pending.pop().owner
+        if isinstance(op, Operation) and op not in seen:
+            seen.add(op)
+            yield op
+            if isinstance(op, linalg.ops.GenericOp | linalg.ops.FillOp):
+                pending += op.outputs
+            elif isinstance(op, tensor.EmptyOp):
+                pending += op.operands
+
+
 @dataclass
 class _Step:
     """One lowered step, on rows."""
@@ -142,7 +156,7 @@ class _Step:
         classes, rows = SizeClasses(), self.block.args
         note_sizes(classes, self.block.ops)
         sizes = [n for op in self.block.ops if isinstance(op, tensor.EmptyOp) for n in op.operands]
-        note_sizes(classes, [n.owner for n in sizes if isinstance(n.owner, Operation)])
+        note_sizes(classes, _sizing_ops([*sizes, *carried, *xs, *self.captured]))
         for value, row in zip((*carried, *xs), rows, strict=True):
             for axis in range(self.rank):  # of a row, the last axes
                 whole = tensor_type(value).get_num_dims() - self.rank + axis

@@ -7,7 +7,7 @@
 // CHECK:       kernel.launch @main_sum
 // CHECK:       kernel.launch @main_
 func.func @main(%x: tensor<?x?xi32>) -> tensor<?xi32> {
-  %s = nd.reduce_sum %x {axes = [1]} : tensor<?x?xi32> -> tensor<?xi32>
+  %s = nd.reduce_sum %x {axes = [0]} : tensor<?x?xi32> -> tensor<?xi32>
   %n = nd.dim %x {axis = 1} : tensor<?x?xi32>
   %a, %b = nd.scan (%c = %s) over (%r = %x) sizes(%n) : (tensor<?xi32>, tensor<?x?xi32>) -> (tensor<?xi32>, tensor<?x?xi32>) {
     nd.yield %s, %r : tensor<?xi32>, tensor<?xi32>
