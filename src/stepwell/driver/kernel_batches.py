@@ -16,10 +16,9 @@ from xdsl.ir import Operation
 from stepwell.dialects import kernel
 from stepwell.dialects.types import fuse_locations
 
-FEWEST = 8
 MOST = 32
-"""Kernels in the first batch, and in the last of many: each has twice as many as the one before it.
-Fewer repeat more functions that kernels share, more delay the first use."""
+"""Kernels in the last batches: the first has one, each further one twice as many as the one before
+it. The first part is then compiled early, and few batches repeat functions that kernels share."""
 
 
 @dataclass
@@ -47,7 +46,7 @@ class KernelBatches:
         calls = any(isinstance(op, func.CallOp) for each in kernels for op in each.walk())
         if calls:
             yield self.module
-        size = FEWEST
+        size = 1
         while kernels:
             some = ModuleOp(list[Operation](kernels[:size]))
             del kernels[:size]
