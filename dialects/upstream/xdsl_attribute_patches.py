@@ -6,18 +6,28 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Any
 
+from xdsl.dialects.arith import FastMathFlagsAttr
 from xdsl.dialects.builtin import (
+    AffineMapAttr,
     ArrayAttr,
     ArrayOfConstraint,
     DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    FileLineColLoc,
+    FloatAttr,
     IntAttr,
+    IntegerAttr,
+    IntegerType,
     MemRefType,
     NoneAttr,
     TensorType,
+    VectorType,
     i32,
     i64,
 )
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Data, ParametrizedAttribute
+from xdsl.ir.affine import AffineMap
 from xdsl.irdl import AnyAttr, AnyOf, BaseAttr, RangeOf, TypeVarConstraint
 
 
@@ -191,6 +201,37 @@ def _shape(self: Any) -> tuple[int, ...]:
     return known
 
 
+def _hashed_once(kind: Any) -> Any:
+    """Return a hash function that caches the hash in the immutable object, as for a nested key."""
+    compute = kind.__hash__
+
+    def hashed(self: Any) -> int:
+        known: Any = self.__dict__.get("_hash")
+        if known is None:
+            known = self.__dict__["_hash"] = compute(self)
+        return known
+
+    return hashed
+
+
+_HASHED_ONCE: tuple[Any, ...] = (
+    AffineMap,
+    AffineMapAttr,
+    ArrayAttr,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    FastMathFlagsAttr,
+    FileLineColLoc,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    IteratorTypeAttr,
+    MemRefType,
+    TensorType,
+    VectorType,
+)
+"""The classes whose hash calls Python for each of their members, and that are keys often."""
+
 _ATTRIBUTES = (Data, ParametrizedAttribute)
 
 ATTRIBUTES: Mapping[Any, Mapping[str, Any]] = {
@@ -201,3 +242,5 @@ ATTRIBUTES: Mapping[Any, Mapping[str, Any]] = {
     ParametrizedAttribute: {"__init__": _parametrized, "_verify": _verified},
 }
 """The replacements of class members."""
+
+HASHES: Mapping[Any, Any] = {kind: _hashed_once(kind) for kind in _HASHED_ONCE}

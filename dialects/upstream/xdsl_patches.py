@@ -40,7 +40,7 @@ from xdsl.irdl import (
 from xdsl.irdl.operations import VariadicAttrAccessor, VarIRConstruct
 from xdsl.traits import OpTrait
 
-from stepwell.dialects.upstream.xdsl_attribute_patches import ATTRIBUTES, ints
+from stepwell.dialects.upstream.xdsl_attribute_patches import ATTRIBUTES, HASHES, ints
 
 
 class Plain(ABCMeta):
@@ -382,16 +382,31 @@ def _replace_all(self: Any, value: Any) -> None:
         value.name_hint = self.name_hint
 
 
-@lru_cache(maxsize=4096)
-def _trait_among(traits: frozenset[OpTrait], trait: Any) -> Any:
-    """Return the trait of a class, or the one that equals ``trait``; None if there is none."""
-    if isinstance(trait, type):
-        return next((each for each in traits if isinstance(each, trait)), None)
-    return next((each for each in traits if each == trait), None)
+_TRAITS: dict[tuple[type[Operation], Any], tuple[frozenset[OpTrait], Any]] = {}
+"""The trait that was found for a class and a wanted trait, and the traits it was found among: a new
+set replaces those of a class when one is added."""
+MOST_TRAITS = 8192
+"""The most traits that are cached: ten for each class of ops."""
 
 
 def _trait(cls: type[Operation], trait: Any) -> Any:
-    return _trait_among(cls.traits.traits, trait)
+    """Return the trait of a class, or the one that equals ``trait``; None if there is none."""
+    traits = cls.traits.traits
+    known = _TRAITS.get((cls, trait))
+    if known is not None and known[0] is traits:
+        return known[1]
+    if isinstance(trait, type):
+        found = next((each for each in traits if isinstance(each, trait)), None)
+    else:
+        found = next((each for each in traits if each == trait), None)
+    if len(_TRAITS) >= MOST_TRAITS:
+        _TRAITS.clear()
+    _TRAITS[cls, trait] = traits, found
+    return found
+
+
+def _has_trait(cls: type[Operation], trait: Any, *, value_if_unregistered: bool = True) -> bool:
+    return _trait(cls, trait) is not None
 
 
 _valid_name = IRWithName.extract_valid_name.__func__
@@ -420,7 +435,11 @@ def _patch() -> None:
         _plain(root)
     same: dict[str, Any] = {"__hash__": object.__hash__, "__eq__": object.__eq__}
     changes: dict[Any, Mapping[str, Any]] = {
-        Operation: {"__init__": _operation, "get_trait": classmethod(_trait)},
+        Operation: {
+            "__init__": _operation,
+            "get_trait": classmethod(_trait),
+            "has_trait": classmethod(_has_trait),
+        },
         IRDLOperation: {"__init__": _irdl_operation, "__post_init__": _completed, **same},
         operations.BaseAccessor: {"__get__": _read},
         operations.BeforeVariadicSingleAccessor: {"__get__": _read_single},
@@ -438,6 +457,8 @@ def _patch() -> None:
     for owner, members in changes.items():
         for name, member in members.items():
             setattr(owner, name, member)
+    for owner, hashed in HASHES.items():
+        owner.__hash__ = hashed
     for owner, name, member in _READ:
         old = vars(owner)[name]
         setattr(owner, name, property(attrgetter(member), old.fset, doc=old.__doc__))

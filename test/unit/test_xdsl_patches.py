@@ -15,6 +15,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_operand_def
 from xdsl.irdl import opt_prop_def, prop_def, region_def, result_def, var_operand_def
 from xdsl.irdl import AttrSizedOperandSegments, traits_def, var_result_def, opt_attr_def
+from xdsl.ir.affine import AffineMap
+from xdsl.traits import HasParent, NoTerminator, Pure
 
 def say(*what):
     print(*what)
@@ -117,6 +119,29 @@ with ImplicitBuilder(alone):
     first = test.TestOp(result_types=[i32])
     arith.AddiOp(first, first)
 say([op.name for op in alone.ops])
+
+for make in (
+    lambda: TensorType(f32, [2, 3]), lambda: MemRefType(f32, [2]), lambda: VectorType(i32, [4]),
+    lambda: IntegerType(7), lambda: IntegerAttr(3, i32), lambda: FloatAttr(1.5, f32),
+    lambda: ArrayAttr([i32, StringAttr("x")]), lambda: DenseArrayBase.from_list(i64, [1, 2]),
+    lambda: DenseIntOrFPElementsAttr.from_list(TensorType(f32, [2]), [1.0, 2.0]),
+    lambda: AffineMapAttr(AffineMap.identity(2)), lambda: arith.FastMathFlagsAttr("fast"),
+    lambda: FileLineColLoc(StringAttr("x"), IntAttr(1), IntAttr(2)),
+):
+    one, other = make(), make()
+    say(hash(one) == hash(other) == hash(one), {one: 1}.get(other), one == other, type(one).__name__)
+
+@irdl_op_definition
+class Bare(IRDLOperation):
+    name = "quick.bare"
+    traits = traits_def(NoTerminator())
+
+for wanted in (NoTerminator, NoTerminator(), Pure, Pure(), HasParent(Bare), HasParent(Mixed)):
+    say(Bare.has_trait(wanted), Bare.get_trait(wanted), Mixed.has_trait(wanted))
+Bare.traits.add_trait(HasParent(Bare))
+for wanted in (NoTerminator, HasParent, HasParent(Bare), HasParent(Mixed)):
+    say(Bare.has_trait(wanted), type(Bare.get_trait(wanted)).__name__, Mixed.has_trait(wanted))
+say(UnregisteredOp.has_trait(Pure), UnregisteredOp.has_trait(Pure, value_if_unregistered=False))
 """
 
 
