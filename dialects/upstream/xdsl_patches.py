@@ -14,6 +14,10 @@ from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
+    AnyFloat,
+    IntegerType,
+    MemRefType,
+    TensorType,
     i32,
 )
 from xdsl.dialects.linalg import ops as linalg
@@ -354,9 +358,17 @@ def _attach(self: Block, operation: Operation) -> None:
     operation.parent = self
 
 
+_SHAPED = (TensorType, MemRefType)
+_NUMBERS = (AnyFloat, IntegerType)
+
+
 def _fill_region(cls: Any, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> Region:
     """Create the body of a linalg.fill, without an implicit builder."""
-    block = Block(arg_types=cls.body_arg_types((*inputs, *outputs)))
+    kinds: list[Any] = [value.type for value in (*inputs, *outputs)]
+    kinds = [k.get_element_type() if isinstance(k, _SHAPED) else k for k in kinds]
+    if not all([isinstance(k, _NUMBERS) for k in kinds]):
+        kinds = cls.body_arg_types((*inputs, *outputs))  # reports the error
+    block = Block(arg_types=kinds)
     block.add_op(linalg.YieldOp(block.args[0]))
     return Region(block)
 

@@ -10,6 +10,7 @@ import pytest
 SCRIPT = """
 from xdsl.builder import ImplicitBuilder
 from xdsl.dialects import arith, scf, test
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.builtin import *
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_operand_def
@@ -141,6 +142,9 @@ for wanted in (NoTerminator, NoTerminator(), Pure, Pure(), HasParent(Bare), HasP
 Bare.traits.add_trait(HasParent(Bare))
 for wanted in (NoTerminator, HasParent, HasParent(Bare), HasParent(Mixed)):
     say(Bare.has_trait(wanted), type(Bare.get_trait(wanted)).__name__, Mixed.has_trait(wanted))
+image = Block(arg_types=[f32, TensorType(f32, [2]), IndexType(), MemRefType(IndexType(), [2])])
+refused(lambda: linalg.FillOp(image.args[:1], image.args[1:2], [image.args[1].type]))
+refused(lambda: linalg.FillOp(image.args[2:3], image.args[3:]))
 say(UnregisteredOp.has_trait(Pure), UnregisteredOp.has_trait(Pure, value_if_unregistered=False))
 """
 
