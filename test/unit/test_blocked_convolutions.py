@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -257,14 +256,6 @@ def test_vectors_of_half_the_width(features: int) -> None:
     halves = "vector_bits=512,vector_registers=32,vector_unit=256"
     _check((2, 9, 13, 50), (features, 50, 3, 1), machine=halves, low=(1, 0), high=(1, 0))
     _check((1, 5, 12, 64), (features, 64, 1, 1), "f16", "f16", machine=halves)
-
-
-@pytest.mark.parametrize(("places", "rows"), [(24, 24), (48, 24), (22, 24), (28, 14)])
-def test_tiles_of_one_vector_have_many_rows(places: int, rows: int) -> None:
-    """Each row reads an element of its own; the more rows, the fewer loads of filters."""
-    there = "zen5,vector_unit=512,threads=1"
-    text = _check((1, places, places, 64), (15, 64, 5, 5), machine=there, low=(2, 2), high=(2, 2))
-    assert re.search(rf"d2 by {rows}[,\]\ ]", text)
 
 
 def test_groups() -> None:

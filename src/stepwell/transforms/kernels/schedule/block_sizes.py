@@ -45,9 +45,9 @@ TILES = {
     (14, 1): 0.55,
 }
 """Rows and vectors of register tiles for 32 registers, and the part of the peak each reaches."""
-TALL_TILES = {(14, 2): 1.0, (13, 2): 1.0, (12, 2): 0.99, (8, 3): 0.98, (24, 1): 0.85}
+TALL_TILES = {(14, 2): 1.0, (13, 2): 1.0, (12, 2): 0.99, (8, 3): 0.98}
 """Tiles that read less of a panel for each multiply-add, the part of the peak each reaches where
-panels come from the L2 cache (Granite Rapids; 5 x 5 reaches 0.93, 14 x 1 0.81)."""
+panels come from the L2 cache (Granite Rapids; 5 x 5 reaches 0.93)."""
 ALONG_TILES = {(14, 1): 1.0, (7, 1): 0.96, (4, 2): 0.93, (7, 2): 0.9, (4, 1): 0.85}
 """The same where both operands vary with the columns: one vector read serves several rows."""
 NARROW_ALONG_TILES = {(7, 1): 1.0, (6, 1): 0.98, (4, 1): 0.9}

@@ -26,7 +26,7 @@ def with_taller(
     if len(found.parallel) <= shared + 1 or not whole or not plain:
         return chosen
     tile = tall_tile(found, shared, chosen.width)
-    if tile[0] <= chosen.tile[0] or tile[1] > chosen.tile[1]:
+    if tile[1] >= chosen.tile[1]:
         return chosen
     first = first_of_rows(found.where[packed], shared)
     bytes = bits_of(element(found.op.outputs[0])) // 8
