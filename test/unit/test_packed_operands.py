@@ -221,3 +221,13 @@ def test_weights_are_laid_out_for_a_loop_once() -> None:
     x = numbers((64, 128), "f32")
     for n in (0, 3):
         np.testing.assert_allclose(made(x, w, np.int32(n)), n * (x @ w), atol=1e-3)
+
+
+def test_two_blocks_pack_one_panel_each_for_itself() -> None:
+    """One panel has whole rows: the threads of two blocks pack it at the same time."""
+    x, w = (f"tensor<{a}x{b}xf32>" for a, b in ((51, 11161), (11161, 47)))
+    text = f"""func.func @main(%x: {x}, %w: {w}) -> tensor<51x47xf32> {{
+      %y = nd.matmul %x, %w : ({x}, {w}) -> tensor<51x47xf32>
+      func.return %y : tensor<51x47xf32>
+    }}"""
+    assert "@main_pack" not in kernels_for(text, "sapphire-rapids,threads=2")

@@ -51,7 +51,8 @@ MIN_BLOCKS = 3
 """Blocks of rows from which packing a panel in each costs more than packing it once."""
 MIN_WAITING_BLOCKS = 2
 """The same bound where packing waits for memory: blocks read an operand beyond the L2 cache in
-short runs and do not prefetch it; a kernel of its own reads whole rows."""
+short runs and do not prefetch it; a kernel of its own reads whole rows. One panel has whole rows
+anyway, and the threads of two blocks pack it at the same time."""
 MIN_PACKING_BLOCKS = 7
 """The same bound where blocks pack while they compute."""
 MIN_FILTER_BLOCKS = 2
@@ -118,7 +119,8 @@ class _Packing:
             operand = self.wanted[function]
             small = operand.bytes <= self.most
             levels = kernel_levels(function)
-            waits = operand.bytes >= self.machine.l2 and operand.in_rows and not levels.prefetch
+            runs = operand.in_rows and operand.extents[operand.column] > operand.width
+            waits = operand.bytes >= self.machine.l2 and runs and not levels.prefetch
             once = MIN_WAITING_BLOCKS if waits else MIN_BLOCKS
             once = MIN_PACKING_BLOCKS if "first" in levels.packs.values() else once
             again = small and operand.repeated >= (MIN_FILTER_BLOCKS if operand.convolves else once)
