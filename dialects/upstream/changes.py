@@ -84,7 +84,7 @@ CHANGES = (
     ),
     Change(
         "xdsl_patches",
-        ("xdsl.ir.core.Operation.get_trait",),
+        ("xdsl.ir.core.Operation.get_trait", "xdsl.ir.core.Operation.has_trait"),
         "The trait of a class that answers a question is looked up in a table.",
         "500 operations ask 20,000 times, over all traits of a class each time.",
         "assert calls(lambda: arith.AddiOp.get_trait(type(None))) > 2",
@@ -137,6 +137,28 @@ CHANGES = (
         "A step of training of ResNet-18 asks for the sizes of types 230,000 times: a tenth of "
         "its translation is spared.",
         "assert calls(lambda: TensorType(f32, [2, 3]).get_shape()) > 20",
+    ),
+    Change(
+        "xdsl_attribute_patches",
+        tuple(
+            f"xdsl.{place}.__hash__"
+            for place in (
+                *(
+                    f"dialects.builtin.{name}"
+                    for name in (
+                        *("AffineMapAttr", "ArrayAttr", "DenseArrayBase"),
+                        *("DenseIntOrFPElementsAttr", "FileLineColLoc", "FloatAttr"),
+                        *("IntegerAttr", "IntegerType", "MemRefType", "TensorType", "VectorType"),
+                    )
+                ),
+                *("dialects.arith.FastMathFlagsAttr", "dialects.linalg.attrs.IteratorTypeAttr"),
+                "ir.affine.affine_map.AffineMap",
+            )
+        ),
+        "The hash of an immutable attribute that has attributes inside is computed once.",
+        "Each look-up by such an attribute hashes all that is inside again. 500 operations were "
+        "translated in 1.46 s of the processor's time, not 1.50 (note 107).",
+        "assert calls(lambda: hash(TensorType(f32, [2, 3]))) > 2",
     ),
     Change(
         "xdsl_patches",

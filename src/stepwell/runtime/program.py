@@ -426,7 +426,7 @@ def _check_file(folder: Path, name: str, digests: Digests) -> None:
     except OSError as error:
         raise broken(folder, f"its {name} cannot be read ({error.strerror})") from None
     if found != digests.get(name):
-        raise broken(folder, f"its {name} is damaged or replaced: it differs from the saved file")
+        raise broken(folder, f"its {name} is damaged or another's: it is not what was saved")
 
 
 def _copy(folder: Path, name: str, target: Path) -> None:

@@ -163,6 +163,6 @@ def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     assert main(["machine", "--list"]) == 0
     assert "zen4 " in capsys.readouterr().out
     assert main(["machine", "--measure", "zen4"]) == 1
-    assert "only the machine that this runs on" in capsys.readouterr().err
+    assert "only this machine can be measured" in capsys.readouterr().err
     assert main(["machine", "zen9"]) == 1
     assert "there is no machine 'zen9'" in capsys.readouterr().err
