@@ -53,8 +53,8 @@ from stepwell.transforms.kernels.versions import keep_packed_versions
 
 PREFETCHED_STEPS = 2
 """Steps of a sum that are written out, with one prefetch of a panel: one in each step takes 4 to
-8 % of the time of a product; one in four gains up to 1 % more, but takes 40 ms more to compile, not
-15 (Granite Rapids)."""
+8 % of the time of a product; one in four gains up to 1 % more, but gcc takes 40 ms more, not 15
+(Granite Rapids)."""
 ELEMENTS_PER_THREAD = 1 << 15
 """Elements that are worth a thread."""
 
