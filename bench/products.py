@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+from timing import alternate
 
 import stepwell as sw
 
@@ -56,22 +57,6 @@ def product(kind: str) -> Any:
     if kind == "i8":
         return sw.jit(lambda x, w: np.matmul(x, w, dtype=np.int32))
     return sw.jit(lambda x, w: x @ w)
-
-
-def alternate(
-    calls: Sequence[Callable[[], object]], seconds: float, clock: Callable[[], float]
-) -> list[float]:
-    """Return the least time of each call by a clock."""
-    best = [float("inf")] * len(calls)
-    for call in calls:
-        call()
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        for n, call in enumerate(calls):
-            start = clock()
-            call()
-            best[n] = min(best[n], clock() - start)
-    return best
 
 
 def products(seconds: float, clock: Callable[[], float]) -> None:

@@ -9,30 +9,16 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
+
+from timing import alternate
 
 SHAPES = ((100, 100), (256, 256), (512, 512), (1000, 1000), (2000, 300), (300, 2000), (5000, 50))
 KINDS = ("float64", "float32")
 SECONDS = 1.0
 """For each row."""
-
-
-def alternate(
-    calls: Sequence[Callable[[], object]], seconds: float, clock: Callable[[], float]
-) -> list[float]:
-    """Return the least time of each call by a clock."""
-    best = [float("inf")] * len(calls)
-    for call in calls:
-        call()
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        for n, call in enumerate(calls):
-            start = clock()
-            call()
-            best[n] = min(best[n], clock() - start)
-    return best
 
 
 def table(seconds: float, clock: Callable[[], float]) -> None:

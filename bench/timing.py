@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -104,3 +104,19 @@ def _waited() -> float:
         except (OSError, IndexError):
             continue
     return total / 1e9
+
+
+def alternate(
+    calls: Sequence[Callable[[], object]], seconds: float, clock: Callable[[], float]
+) -> list[float]:
+    """Return the least time of each call by a clock."""
+    best = [float("inf")] * len(calls)
+    for call in calls:
+        call()
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        for n, call in enumerate(calls):
+            start = clock()
+            call()
+            best[n] = min(best[n], clock() - start)
+    return best

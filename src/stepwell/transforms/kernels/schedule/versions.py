@@ -161,9 +161,7 @@ def _serves(function: kernel.FuncOp, some: Range, packs: bool) -> bool:
     and in sums that are taken in steps.
     """
     shared = choices.number(function, "kernel.shared")
-    if some.loop == shared - 1:
-        return _packed(function) and not packs
-    if (some.low, some.high) == SOME_ROWS:
+    if some.loop == shared - 1 or (some.low, some.high) == SOME_ROWS:
         return _packed(function) and not packs
     if some.loop < shared:
         return True
