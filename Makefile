@@ -64,7 +64,7 @@ bench-training: dev  ## measure steps of training beside PyTorch, JAX and ONNX R
 bench-gradients: dev  ## measure derivatives beside their ops, vmap beside batches by hand: docs/backward.md (BENCH="--help")
 	$(BIN)/python bench/gradients.py $(BENCH)
 
-bench-sizes: dev  ## measure programs of sizes that only a call tells: docs/sizes.md (BENCH="--help")
+bench-sizes: dev  ## measure programs with dynamic sizes: docs/sizes.md (BENCH="--help")
 	$(BIN)/python bench/unknown_sizes.py $(BENCH)
 
 BASE := HEAD

@@ -1,15 +1,21 @@
-"""Measure programs of sizes that only a call tells beside the same programs of known sizes.
+"""Measure programs with a dynamic size beside the same programs with static sizes.
 
-`make bench-sizes` writes docs/sizes.md. Each program is compiled once with `?` for its size n, and
-once for each n; both are called in turn with the same arrays. Goals: at most 1.1 of the time from
-n = 64 on, 1.3 below, and 0.8 of onnxruntime's time, which runs a model with n symbolic. On a busy
-machine `--cpu` counts the processor's time on one thread.
+`make bench-sizes` writes docs/sizes.md. Each program is compiled once with `?` for its size n
+(dynamic), and once for each n (static); both are called in turn with the same arrays. Goals: at
+most 1.1 of the static program's time from n = 64 on, 1.3 below, and 0.8 of onnxruntime's time,
+which runs a model with n symbolic. On a busy machine `--cpu` counts the processor's time on one
+thread. `--compile` measures compile times instead; the goal is 1.3.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import resource
+import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +38,9 @@ from stepwell.core.machine import thread_count
 PAGE = Path(__file__).parent.parent / "docs" / "sizes.md"
 FEW, FEW_GOAL, GOAL = 64, 1.3, 1.1
 """From how large a size on `?` may cost a tenth; below it may cost more."""
+COMPILE_GOAL = 1.3
+COMPILE_ROUNDS = 2
+"""Processes, with an empty cache each, that compile a program for every size and for any."""
 PEER, PEER_GOAL = "onnxruntime", 0.8
 PATIENCE = 120.0
 """Seconds that the peer may take for an answer."""
@@ -57,20 +66,19 @@ class Program:
         shapes = [tuple(n if size == N else int(size) for size in shape) for shape in self.shapes]
         return [random.standard_normal(shape, np.float32) * np.float32(0.1) for shape in shapes]
 
-    def compiled(self, n: int, any_size: bool, cpu: bool) -> tuple[Callable[[], Any], float]:
-        """Compile for a size, or for any; return a call, and seconds until its first result.
+    def compiled(self, n: int, dynamic: bool, cpu: bool) -> Callable[[], Any]:
+        """Compile for a size, or for any; return a call, the first of which is done.
 
         cpu : whether for one thread
         """
-        size: Any = sw.Dim("n") if any_size else n
+        size: Any = sw.Dim("n") if dynamic else n
         shapes: list[Any] = [[size if each == N else each for each in s] for s in self.shapes]
         signature = [sw.ShapeDtypeStruct(tuple(shape), "float32") for shape in shapes]
         options: dict[str, Any] = {"threads": 1} if cpu else {}
         compiled = sw.jit(self.function, input_signature=signature, **options)
         arrays = self.arrays(n)
-        begin = time.perf_counter()
         compiled(*arrays)
-        return lambda: compiled(*arrays), time.perf_counter() - begin
+        return lambda: compiled(*arrays)
 
 
 def product(x: Any, w: Any) -> Any:
@@ -169,24 +177,24 @@ PROGRAMS = (
 
 @dataclass(frozen=True)
 class Row:
-    """A program at a size: seconds with the size known, and with it told by the call."""
+    """A program at a size: seconds of the static and of the dynamic program."""
 
     name: str
     n: int
-    known: float
-    unknown: float
+    static: float
+    dynamic: float
     problem: str = ""
     peer: float = 0.0
     """Seconds of onnxruntime; 0 where it was not measured."""
 
     @property
     def ratio(self) -> float:
-        """How many times as long it takes where only the call tells the size."""
-        return self.unknown / self.known
+        """The dynamic program's time as a multiple of the static one's."""
+        return self.dynamic / self.static
 
     @property
     def goal(self) -> float:
-        """What the ratio may be."""
+        """The largest ratio that meets the goal."""
         return GOAL if self.n >= FEW else FEW_GOAL
 
 
@@ -199,9 +207,9 @@ class Peer:
 
     def times(self, program: Program, n: int, right: Any) -> float:
         """Return the least time of a call at a size; 0 where it cannot run the program."""
-        told = {"program": program.name, "shapes": program.shapes, "n": n}
+        asked = {"program": program.name, "shapes": program.shapes, "n": n}
         result = self.folder / "peer.npy"
-        answer = self.process.ask(PATIENCE, **told, result=str(result))
+        answer = self.process.ask(PATIENCE, **asked, result=str(result))
         if answer["problem"]:
             print(f"{PEER}: {answer['problem']}")
             return 0.0
@@ -221,49 +229,125 @@ def started(folder: Path, cpu: bool) -> Peer | None:
     return Peer(process, folder)
 
 
-def measured(program: Program, peer: Peer | None, cpu: bool) -> tuple[list[Row], float]:
-    """Time a program at its sizes; return also how many times as long compiling took.
-
-    That is the time for any size beside the mean of those for each size alone.
-    """
+def measured(program: Program, peer: Peer | None, cpu: bool) -> list[Row]:
+    """Time a program at its sizes."""
     rows: list[Row] = []
-    compiling: list[float] = []
-    first = 0.0
     clock = time.process_time if cpu else time.perf_counter
     for n in program.sizes:
-        (one, took), (any_size, longer) = (program.compiled(n, each, cpu) for each in (False, True))
-        first = longer if n == program.sizes[0] else first
-        compiling.append(first / took)
-        right = np.allclose(np.asarray(any_size()), np.asarray(one()), rtol=1e-3, atol=1e-4)
-        problem = "" if right else " WRONG"
-        known, unknown = alternate([one, any_size], ROUNDS, clock)
-        row = Row(program.name, n, known, unknown, problem)
+        calls = [program.compiled(n, dynamic, cpu) for dynamic in (False, True)]
+        one, other = (np.asarray(call()) for call in calls)
+        problem = "" if np.allclose(other, one, rtol=1e-3, atol=1e-4) else " WRONG"
+        row = _row(program, n, calls, clock, problem)
         for _ in range(AGAIN if row.ratio > row.goal else 0):
-            known, unknown = alternate([one, any_size], ROUNDS, clock)
-            again = Row(program.name, n, known, unknown, problem)
+            again = _row(program, n, calls, clock, problem)
             row = min(row, again, key=lambda each: each.ratio)
         if peer is not None:
-            row = replace(row, peer=peer.times(program, n, np.asarray(one())))
+            row = replace(row, peer=peer.times(program, n, one))
         rows.append(row)
         print(spelled(row), flush=True)
-    return rows, geometric_mean(compiling)
+    return rows
+
+
+def _row(
+    program: Program,
+    n: int,
+    calls: Sequence[Callable[[], Any]],
+    clock: Callable[[], float],
+    problem: str,
+) -> Row:
+    static, dynamic = alternate(calls, ROUNDS, clock)
+    return Row(program.name, n, static, dynamic, problem)
 
 
 def spelled(row: Row) -> str:
     """Return a line of the table."""
-    times = f"{spell_seconds(row.known)} | {spell_seconds(row.unknown)}"
+    times = f"{spell_seconds(row.static)} | {spell_seconds(row.dynamic)}"
     mark = row.problem or (" above" if row.ratio > row.goal else "")
-    beside = f"{spell_seconds(row.peer)} | {row.unknown / row.peer:.2f}" if row.peer else "|"
+    beside = f"{spell_seconds(row.peer)} | {row.dynamic / row.peer:.2f}" if row.peer else "|"
     return f"| {row.name} | {row.n} | {times} | {row.ratio:.2f}{mark} | {beside} |"
 
 
-def page(rows: Sequence[Row], compiling: Sequence[float], cpu: bool) -> str:
+Times = tuple[float, float, float]
+"""Seconds of a compilation: on the clock, of Python's processor, and of the C compilers'."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Times to compile a program until its first result: the mean of static ones, and dynamic."""
+
+    name: str
+    static: Times
+    dynamic: Times
+
+    def ratio(self, cpu: bool) -> float:
+        """The dynamic program's compile time, or processor time, as a multiple of the static's."""
+        static, dynamic = (
+            sum(each[1:]) if cpu else each[0] for each in (self.static, self.dynamic)
+        )
+        return dynamic / static
+
+    def spelled(self, cpu: bool) -> str:
+        """Return a line of the table of compile times."""
+        pairs = zip(self.static, self.dynamic, strict=True)
+        times = " | ".join(f"{spell_seconds(s)} | {spell_seconds(d)}" for s, d in pairs)
+        mark = " above" if self.ratio(cpu) > COMPILE_GOAL else ""
+        return f"| {self.name} | {times} | {self.ratio(cpu):.2f}{mark} |"
+
+
+COMPILE_HEADER = """\
+| program | static | dynamic | static, Python | dynamic, Python | static, C | dynamic, C | ratio |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|"""
+
+
+def serve(program: Program, last: bool) -> None:
+    """Compile for any size and for each, after another program; print the times of each.
+
+    The cache is emptied before each: programs of several sizes may share kernels.
+
+    last : whether for any size last
+    """
+    Program("first", lambda x: x + 1, ((N,),)).compiled(8, False, False)
+    order = [(n, False) for n in program.sizes]
+    order.insert(len(order) if last else 0, (program.sizes[-1], True))
+    found: list[list[float]] = []
+    for n, dynamic in order:
+        for kind in Path(os.environ["STEPWELL_CACHE"]).iterdir():
+            if kind.is_dir():
+                shutil.rmtree(kind)
+        before = _clocks()
+        program.compiled(n, dynamic, False)
+        found.append([b - a for a, b in zip(before, _clocks(), strict=True)])
+    dynamic = found.pop(-1 if last else 0)
+    print(json.dumps([dynamic, *found]))
+
+
+def _clocks() -> list[float]:
+    """Return the time, and the processor time of this process and of its children."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return [time.perf_counter(), *(each.ru_utime + each.ru_stime for each in used)]
+
+
+def compiling(program: Program) -> Compiled:
+    """Compile a program in fresh processes with empty caches; return the least times."""
+    rounds: list[list[Times]] = []
+    for last in range(COMPILE_ROUNDS):
+        with TemporaryDirectory() as cache:
+            command = [sys.executable, __file__, "--serve", program.name, str(last % 2)]
+            environment = {**os.environ, "STEPWELL_CACHE": cache}
+            done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+        rounds.append(json.loads(done.stdout.splitlines()[-1]))
+    least = [[min(times) for times in zip(*same, strict=True)] for same in zip(*rounds)]
+    dynamic, *static = least
+    mean = [sum(times) / len(static) for times in zip(*static, strict=True)]
+    return Compiled(program.name, (mean[0], mean[1], mean[2]), (dynamic[0], dynamic[1], dynamic[2]))
+
+
+def page(rows: Sequence[Row], compiled: Sequence[Compiled], cpu: bool) -> str:
     """Return docs/sizes.md."""
     table = "\n".join(map(spelled, rows))
     above = sum(row.ratio > row.goal for row in rows)
     mean = geometric_mean([row.ratio for row in rows])
-    slower = geometric_mean(compiling)
-    parts = [row.unknown / row.peer for row in rows if row.peer]
+    parts = [row.dynamic / row.peer for row in rows if row.peer]
     beside = ""
     if parts:
         worse = sum(part > PEER_GOAL for part in parts)
@@ -275,48 +359,86 @@ def page(rows: Sequence[Row], compiling: Sequence[float], cpu: bool) -> str:
     threads = "1 thread" if cpu else f"{thread_count()} threads"
     busy = " The machine was busy: times are the processor's (`--cpu`)." if cpu else ""
     return f"""\
-# Sizes that only a call tells
+# Dynamic sizes
 
 `make bench-sizes` measured these: {date.today()}, {processor()}, {threads}.
 
-*known* is the time of a program compiled for the size, *told* that of one compiled for any size n
-(`?`). Both were called in turn with the same arrays; times are the least of {ROUNDS} rounds.{busy}
+*static* is the time of a program compiled for the size, *dynamic* that of one compiled for any size
+n (`?`). Both were called in turn with the same arrays; times are the least of {ROUNDS}
+rounds.{busy}
 The last columns are {PEER}'s time, of a model with n symbolic and its weights in it, and the part
-of it that *told* takes.
+of it that *dynamic* takes.
 
-| program | n | known | told | ratio | {PEER} | part |
+| program | n | static | dynamic | ratio | {PEER} | part |
 |---|---:|---:|---:|---:|---:|---:|
 {table}
 
 {len(rows)} rows, {above} above the goal ({GOAL} from n = {FEW} on, {FEW_GOAL} below); geometric
-mean {mean:.2f}. Compiling for any size takes {slower:.2f} times as long as for one of these sizes,
-in the geometric mean over sizes and programs.{beside}
+mean {mean:.2f}.{beside}
+
+{compile_part(compiled, cpu)}
 """
+
+
+def compile_part(compiled: Sequence[Compiled], cpu: bool) -> str:
+    """Return the table of compile times and what it says."""
+    ratios = [each.ratio(cpu) for each in compiled]
+    above = sum(ratio > COMPILE_GOAL for ratio in ratios)
+    table = "\n".join(each.spelled(cpu) for each in compiled)
+    clock = "processor times" if cpu else "times on the clock"
+    return f"""\
+## Compile times
+
+The time of the first call, in processes with an empty cache that have compiled another program
+(`--compile`): the mean of the static programs of all sizes, and the dynamic program. Then the parts
+that are the processor's, in Python and in the C compilers. The ratio is that of {clock}.
+
+{COMPILE_HEADER}
+{table}
+
+Geometric mean {geometric_mean(ratios):.2f}; {above} of {len(ratios)} above the goal of \
+{COMPILE_GOAL}."""
 
 
 def main() -> None:
     """Measure all programs and write the page, or some and print."""
-    parser = argparse.ArgumentParser(description="Measure sizes that only a call tells.")
-    parser.add_argument("--programs", default="*", help="as in 'conv*,scan*' (default all)")
+    parser = argparse.ArgumentParser(description="Measure dynamic sizes.")
+    parser.add_argument(
+        "--programs", nargs="+", default=["*"], help="as in 'conv*' 'product, rows' (default all)"
+    )
     parser.add_argument("--alone", action="store_true", help=f"without {PEER}")
     parser.add_argument("--cpu", action="store_true", help="processor time of one thread")
+    parser.add_argument("--compile", action="store_true", help="compile times only")
+    parser.add_argument("--serve", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    patterns = options.programs.split(",")
-    chosen = [p for p in PROGRAMS if any(fnmatchcase(p.name, each) for each in patterns)]
-    rows: list[Row] = []
-    compiling: list[float] = []
-    with TemporaryDirectory() as cache:
-        os.environ["STEPWELL_CACHE"] = cache  # nothing is compiled already
-        peer = None if options.alone else started(Path(cache), options.cpu)
+    if options.serve:
+        name, last = options.serve
+        return serve(next(p for p in PROGRAMS if p.name == name), last == "1")
+    chosen = [p for p in PROGRAMS if any(fnmatchcase(p.name, each) for each in options.programs)]
+    rows = [] if options.compile else timed(chosen, options.alone, options.cpu)
+    whole = len(chosen) == len(PROGRAMS)
+    compiled: list[Compiled] = []
+    if whole or options.compile:
+        print(COMPILE_HEADER)
         for program in chosen:
-            found, slower = measured(program, peer, options.cpu)
-            rows += found
-            compiling.append(slower)
+            compiled.append(compiling(program))
+            print(compiled[-1].spelled(options.cpu), flush=True)
+    if whole and rows:
+        PAGE.write_text(page(rows, compiled, options.cpu))
+        print(f"wrote {PAGE.name}")
+
+
+def timed(chosen: Sequence[Program], alone: bool, cpu: bool) -> list[Row]:
+    """Time calls of programs."""
+    rows: list[Row] = []
+    with TemporaryDirectory() as cache:
+        os.environ["STEPWELL_CACHE"] = cache
+        peer = None if alone else started(Path(cache), cpu)
+        for program in chosen:
+            rows += measured(program, peer, cpu)
         if peer is not None:
             peer.process.stop()
-    if len(chosen) == len(PROGRAMS):
-        PAGE.write_text(page(rows, compiling, options.cpu))
-        print(f"wrote {PAGE.name}")
+    return rows
 
 
 if __name__ == "__main__":
