@@ -16,8 +16,8 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAt
 from xdsl.ir import Operation, SSAValue
 
 from stepwell.lowering.emit.integers import divided, multiplied_high, shifted, to_integer
-from stepwell.lowering.emit.kinds import NARROW, Kind
-from stepwell.lowering.emit.lane_masks import between_of, is_unneeded
+from stepwell.lowering.emit.kinds import LANES, NARROW, Kind
+from stepwell.lowering.emit.lane_masks import between_of, is_range
 from stepwell.lowering.emit.minmax import INTEGER as INTEGER_CHOICE
 from stepwell.lowering.emit.minmax import extreme, extreme_of_constant, integer_extreme
 from stepwell.lowering.emit.spelling import Spelling
@@ -174,7 +174,9 @@ def wrapping(s: Spelling, kind: Kind, x: str, sign: str, y: str) -> str:
 
 @emit(*_BITS)
 def _bits(w: Writer, op: Any) -> None:
-    if w.guards is None and between_of(op.result) is not None and is_unneeded(op.result):
+    if w.guards is None and (numbers := between_of(op.result)) and is_range(op.result):
+        name = w.spelling.range_of_lanes(w.kind(op.result).lanes)
+        w.define(op.result, f"{name}({', '.join(w[n] for n in numbers)})", LANES)
         return
     _bitwise(w, op, _BITS[type(op)])
 
@@ -280,6 +282,9 @@ def _compared(s: Spelling, kind: Kind, x: str, sign: str, y: str, signed: bool) 
 @emit(arith.SelectOp)
 def _select(w: Writer, op: arith.SelectOp) -> None:
     """Select; a scalar condition may select whole vectors."""
+    if w.guards is None and is_range(op.result):
+        w.define(op.result, f"({w[op.cond]} ? {w[op.lhs]} : 0)", LANES)
+        return
     kind = w.kind(op.lhs)
     x, y = w[op.lhs], as_mask(w, op.rhs, kind) if kind.is_mask else w[op.rhs]
     if w.kind(op.cond).lanes:

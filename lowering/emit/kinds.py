@@ -96,6 +96,8 @@ class Kind:
 
 BOOL = Kind("i1")
 INDEX = Kind("index")
+LANES = Kind("u64")
+"""A range of lanes, with a bit for each."""
 
 
 def element_name(type: Attribute) -> str | None:

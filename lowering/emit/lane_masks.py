@@ -1,9 +1,15 @@
-"""Masks that enable neighbouring lanes: loads and stores of these take numbers in their place."""
+"""Masks that enable neighbouring lanes: loads and stores of these take numbers in their place.
+
+A mask of first lanes is their number; one of a range of lanes is an integer with a bit for each.
+"""
 
 from __future__ import annotations
 
 from xdsl.dialects import arith, vector
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType
 from xdsl.ir import SSAValue
+
+from stepwell.lowering.emit.kinds import LANES
 
 
 def first_of(mask: SSAValue) -> SSAValue | None:
@@ -19,17 +25,51 @@ def between_of(mask: SSAValue) -> tuple[SSAValue, SSAValue] | None:
     return (n, m) if n is not None and m is not None else None
 
 
+def is_range(mask: SSAValue) -> bool:
+    """Whether only loads and stores use a mask, and it enables a range of lanes.
+
+    On a condition it may enable none.
+    """
+    owner = mask.owner
+    whole = not isinstance(owner, arith.SelectOp) or is_range(owner.lhs)
+    return whole and _enables_range(mask) and _is_only_accessed(mask)
+
+
 def is_unneeded(mask: SSAValue) -> bool:
-    """Whether only loads and stores use a mask, which take numbers of lanes instead."""
-    if between_of(mask) is not None:
-        return all(isinstance(use.operation, vector.MaskedLoadOp) for use in mask.uses)
-    users = [use.operation for use in mask.uses]
+    """Whether only loads, stores and ranges use a mask of first lanes: they take its number."""
     masked = vector.MaskedLoadOp | vector.MaskedStoreOp
+    users = [use.operation for use in mask.uses]
     return first_of(mask) is not None and all(
-        isinstance(u, masked) or (isinstance(u, arith.XOrIOp) and _is_unneeded_range(u))
-        for u in users
+        isinstance(u, masked) or (isinstance(u, arith.XOrIOp) and is_range(u.result)) for u in users
     )
 
 
-def _is_unneeded_range(op: arith.XOrIOp) -> bool:
-    return between_of(op.result) is not None and is_unneeded(op.result)
+def _enables_range(mask: SSAValue) -> bool:
+    owner = mask.owner
+    if not isinstance(owner, arith.SelectOp):
+        kind = mask.type
+        lanes = kind.get_shape()[0] if isinstance(kind, VectorType) else 0
+        return 0 < lanes <= LANES.bits and between_of(mask) is not None
+    return (
+        not isinstance(owner.cond.type, VectorType)
+        and _is_none(owner.rhs)
+        and _enables_range(owner.lhs)
+    )
+
+
+def _is_none(mask: SSAValue) -> bool:
+    value = mask.owner.value if isinstance(mask.owner, arith.ConstantOp) else None
+    return isinstance(value, DenseIntOrFPElementsAttr) and not any(value.get_values())
+
+
+def _is_only_accessed(mask: SSAValue) -> bool:
+    users = [use.operation for use in mask.uses]
+    return all(
+        isinstance(u, vector.MaskedLoadOp | vector.MaskedStoreOp)
+        or (
+            isinstance(u, arith.SelectOp)
+            and _enables_range(u.result)
+            and _is_only_accessed(u.result)
+        )
+        for u in users
+    )

@@ -12,7 +12,7 @@ from stepwell.dialects import kernel
 from stepwell.lowering.emit.arith import wrapping
 from stepwell.lowering.emit.guards import check_element, check_lane, check_masked
 from stepwell.lowering.emit.kinds import INDEX, NARROW, Kind
-from stepwell.lowering.emit.lane_masks import between_of, first_of, is_unneeded
+from stepwell.lowering.emit.lane_masks import first_of, is_range, is_unneeded
 from stepwell.lowering.emit.minmax import INTEGER_SIGNS, extreme, integer_extreme
 from stepwell.lowering.emit.narrow import narrow, widen
 from stepwell.lowering.emit.spelling import Spelling
@@ -170,21 +170,18 @@ def _create_mask(w: Writer, op: vector.CreateMaskOp) -> None:
 @emit(vector.MaskedLoadOp)
 def _masked_load(w: Writer, op: vector.MaskedLoadOp) -> None:
     """Access only the enabled lanes."""
-    kind, mask, s = w.kind(op.pass_thru), w.kind(op.mask), w.spelling
-    first, between = first_of(op.mask), between_of(op.mask)
-    numbers = (first,) if first is not None else between
-    if numbers is not None and not kind.is_mask and w.guards is None:
-        pointer = f"{w.buffer(op.base).space}const {s.memory(kind.element)} *"
-        name = s.load_first(kind, pointer, ("n", "m")[: len(numbers)])
-        lanes = ", ".join(w[n] for n in numbers)
+    kind, s = w.kind(op.pass_thru), w.spelling
+    pointer = f"{w.buffer(op.base).space}const {s.memory(kind.element)} *"
+    first, in_range = first_of(op.mask), is_range(op.mask)
+    if (first is not None or in_range) and not kind.is_mask and w.guards is None:
+        name = s.load_range(kind, pointer) if first is None else s.load_first(kind, pointer)
+        lanes = w[op.mask if first is None else first]
         w.define(op.result, f"{name}({_address(w, op)}, {lanes}, {w[op.pass_thru]})", kind)
         return
     if kind.is_mask:
         fail(op, "a masked load of truth values is not supported", help="load them as i8")
     check_masked(w, op, op.base, op.indices, op.mask)
-    buffer = w.buffer(op.base)
-    pointer = f"{buffer.space}const {s.memory(kind.element)} *"
-    name = s.masked_load(kind, mask, pointer)
+    name = s.masked_load(kind, w.kind(op.mask), pointer)
     w.define(op.result, f"{name}({_address(w, op)}, {w[op.mask]}, {w[op.pass_thru]})", kind)
 
 
@@ -194,6 +191,10 @@ def _masked_store(w: Writer, op: vector.MaskedStoreOp) -> None:
     if (first := first_of(op.mask)) is not None and not kind.is_mask and w.guards is None:
         name = s.store_first(kind, f"{w.buffer(op.base).space}{s.memory(kind.element)} *")
         w.line(f"{name}({_address(w, op)}, {w[first]}, {w[op.value_to_store]});")
+        return
+    if is_range(op.mask) and not kind.is_mask and w.guards is None:
+        name = s.store_range(kind, f"{w.buffer(op.base).space}{s.memory(kind.element)} *")
+        w.line(f"{name}({_address(w, op)}, {w[op.mask]}, {w[op.value_to_store]});")
         return
     x, kind = _bytes(w, op.value_to_store)
     check_masked(w, op, op.base, op.indices, op.mask)

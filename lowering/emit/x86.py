@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from stepwell.lowering.emit.kinds import Kind
 from stepwell.lowering.emit.spelling.values import Values
 
@@ -115,10 +113,10 @@ _MASKED = {8: "qi", 16: "hi", 32: "si", 64: "di"}
 """Letters of the masked loads of integers, by bits."""
 
 
-def first_lanes(kind: Kind, numbers: Sequence[str]) -> list[str]:
-    """Load the first lanes of a vector by AVX-512; how many may be any number.
+def masked_at_once(kind: Kind, bits: str, stored: str = "") -> list[str]:
+    """Load, or store, the lanes of a vector whose bits are set, by AVX-512.
 
-    numbers : how many; of two, lanes that only one of them counts are loaded
+    stored : the vector to store
     """
     size, letters = kind.bits * kind.lanes, _MASKED.get(kind.bits)
     if size not in (128, 256, 512) or letters is None:
@@ -128,19 +126,13 @@ def first_lanes(kind: Kind, numbers: Sequence[str]) -> list[str]:
         whole, name = ("float", "ups") if kind.bits == 32 else ("double", "upd")
     vector = f"{whole} __attribute__((vector_size({size // 8})))"
     needs = ["AVX512F"] + ["AVX512BW"] * (kind.bits < 32) + ["AVX512VL"] * (size < 512)
-    builtin = f"__builtin_ia32_load{name}{size}_mask"
-    mask = " ^ ".join(_first_bits(number, kind.lanes) for number in numbers)
+    builtin = f"__builtin_ia32_{'store' if stored else 'load'}{name}{size}_mask"
     condition = " && ".join(f"defined(__{each}__)" for each in needs)
-    call = f"{builtin}((const {whole} *)p, ({vector})y, {mask})"
-    return [f"#if {condition} && SW_HAS({builtin})", f"return (__typeof__(y)){call};", "#else"]
-
-
-def _first_bits(number: str, lanes: int) -> str:
-    """Return a mask of the first bits, without branches: the number is bounded by minima first."""
-    some = f"({number} < 0 ? 0 : {number} > {lanes} ? {lanes} : {number})"
-    if lanes == 64:  # shifting by 64 is undefined
-        return f"({number} <= 0 ? 0 : -1ull >> (64 - {some}))"
-    return f"((1ll << {some}) - 1)"
+    test = f"#if {condition} && SW_HAS({builtin})"
+    if stored:
+        return [test, f"{builtin}(({whole} *)p, ({vector}){stored}, {bits});", "#else"]
+    call = f"{builtin}((const {whole} *)p, ({vector})y, {bits})"
+    return [test, f"return (__typeof__(y)){call};", "#else"]
 
 
 _STREAMING = {64: ("__AVX512F__", "512"), 32: ("__AVX__", "256"), 16: ("__SSE__", "")}

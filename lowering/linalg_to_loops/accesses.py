@@ -181,12 +181,22 @@ class Memory:
             self.registers[access.buffer, point.slot] = value
             if buffer.alloc is not None or not last:
                 return
+        if point.end is None or access.buffer in self.scratch:
+            return self._store(access, point, value, buffer.nontemporal)
+        loop, end = point.end
+        at = point.indices[loop]
+        assert at is not None
+        enabled = self.writer.compare("slt", at, end)
+        self.writer.branch(enabled, lambda: self._store(access, point, value, buffer.nontemporal))
+
+    def _store(self, access: Access, point: Point, value: SSAValue, nontemporal: bool) -> None:
         target, at, width = self._place(access, point)
         if width > 0:
             lanes = self.writer.broadcast(value, width)
             if point.first is not None and access.buffer not in self.scratch:
-                return store_first(self.writer, lanes, target, at, point.first)
-            self.writer.store(lanes, target, at, buffer.nontemporal)
+                at_once = any(padding.masked for padding in self.plan.padding.values())
+                return store_first(self.writer, lanes, target, at, point.first, at_once)
+            self.writer.store(lanes, target, at, nontemporal)
         elif width == 0:
             self.writer.store(value, target, at)
         else:
@@ -201,7 +211,7 @@ class Memory:
         target = self.scratch.get(access.buffer)
         exprs: Sequence[AffineExpr] = access.exprs
         if target is None:
-            at = [self.writer.affine(e, point.indices) for e in exprs]
+            at = [self.writer.affine(e, self._indices(point)) for e in exprs]
             return access.buffer, at, _lanes(exprs, point, access.buffer)
         exprs = [access.exprs[d] for d in buffer.scratch_dims]
         at = [self.writer.affine(e, point.indices) for e in exprs]
@@ -210,6 +220,15 @@ class Memory:
         if self.lanes:
             return target, [*at, Index()], point.width
         return target, at, _lanes(exprs, point, target)
+
+    def _indices(self, point: Point) -> Sequence[Index | None]:
+        """Return the indices of a point, or those of the last that has an effect."""
+        if point.end is None:
+            return point.indices
+        loop, end = point.end
+        at = point.indices[loop]
+        assert at is not None
+        return point.bind(loop, self.writer.minimum(at, end + -1)).indices
 
 
 def _lanes(exprs: Sequence[AffineExpr], point: Point, buffer: SSAValue) -> int:

@@ -41,6 +41,8 @@ class Point:
     """The position of its accumulators among the loop-carried values."""
     first: SSAValue | None = None
     """How many lanes are enabled, from the first; None for all."""
+    end: tuple[int, Index] | None = None
+    """A loop, and the first of its iterations that have no effect, of which this may be one."""
 
     def bind(self, k: int, index: Index, width: int = 0) -> Point:
         """Return this point with the index of iterator ``k`` bound."""

@@ -1,7 +1,7 @@
-"""Find the rows of results whose windows read no virtual padding above or below an image.
+"""Tiles of rows whose windows may read virtual padding above or below an image.
 
-The number of rows is known at launch only. Rows at a border run one by one, with tests; tiles of
-the others need none.
+The number of rows is known at launch only. Tiles that read padding load their rows under masks;
+the others need no tests.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.tails import Inside, Taken
-from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer, select
+from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, Writer
 
 Axis = tuple[SSAValue, int]
 
 
 def through_borders(frame: Frame, k: int, unit: int, inside: Inside) -> None:
-    """Write the rows at the borders of images one by one, then tiles of ``unit`` of the others.
+    """Write the rows in tiles of ``unit``, those at the borders of images apart from the others.
 
-    The last tile overlaps the one before; where there is not a whole one, all rows run alone.
+    The last tile overlaps the one before; rows beyond the end have no effect.
     """
     writer, extent, hint = frame.writer, frame.ends[k], NAMES[k % len(NAMES)]
     low, high = _rows_within(frame, k)
-    few = writer.compare("slt", high - low, Index.of(unit))
-    low, high = (select(writer, few, extent, each) for each in (low, high))
-
-    def alone(n: Index) -> None:
-        before = writer.compare("slt", n, low)
-        inside(Taken(select(writer, before, n, n - low + high), 1))
 
     def tile(start: Index) -> None:
+        start = writer.maximum(writer.minimum(start, extent + -unit), Index())
+        behind = writer.compare("sge", start, low)
+        before = writer.compare("sle", start + unit, high)
+        within = writer.binary(arith.AndIOp, behind, before)
+        writer.branch(within, lambda: plain(start), lambda: inside(Taken(start, unit, end=extent)))
+
+    def plain(start: Index) -> None:
         frame.memory.inside = _axes_along(frame.plan, k)
-        inside(Taken(writer.minimum(start, high + -unit), unit))
+        inside(Taken(start, unit))
         frame.memory.inside = ()
 
-    writer.each((Index(), low + (extent - high)), 1, alone, hint)
-    writer.each((low, high), unit, tile, hint)
+    writer.each((Index(), extent), unit, tile, hint)
 
 
 def _axes_along(plan: Plan, loop: int) -> set[Axis]:

@@ -43,12 +43,32 @@ def between(writer: Writer, width: int, high: SSAValue, low: SSAValue) -> SSAVal
     )
 
 
+def all_or_none(writer: Writer, condition: SSAValue, lanes: SSAValue) -> SSAValue:
+    """Return a mask of the same lanes where a condition holds, of none elsewhere."""
+
+    def make() -> SSAValue:
+        assert isinstance(lanes.type, VectorType)
+        none = writer.splat(IntegerAttr(0, i1), lanes.type.get_shape()[0])
+        return writer.result(arith.SelectOp(condition, lanes, none), "lanes")
+
+    return writer.shared(("all or none", condition, lanes), make)
+
+
 def store_first(
-    writer: Writer, value: SSAValue, buffer: SSAValue, at: Sequence[Index], left: SSAValue
+    writer: Writer,
+    value: SSAValue,
+    buffer: SSAValue,
+    at: Sequence[Index],
+    left: SSAValue,
+    at_once: bool = False,
 ) -> None:
-    """Store the first ``left`` lanes of a vector."""
+    """Store the first ``left`` lanes of a vector.
+
+    at_once : whether under a mask, for which loads wait long that overlap it
+    """
     assert isinstance(value.type, VectorType)
-    mask = _mask(writer, value.type.get_shape()[0], left)
+    width = value.type.get_shape()[0]
+    mask = between(writer, width, left, writer.index(0)) if at_once else _mask(writer, width, left)
     operands = [buffer, *(writer.value(i) for i in at), mask, value]
     writer.insert(vector.MaskedStoreOp.create(operands=operands))
 

@@ -83,9 +83,11 @@ def _shared_loop(frame: Frame, k: int, opened: Bounds | None) -> Loop:
     else:
         tiled = _tiled(frame, k, extent.number or 0)
         parts = [((Index.of(low), Index.of(high)), [size]) for low, high, size in tiled]
+    padded = any(padding.masked for padding in plan.padding.values())
     return Loop(
         *(k, bounds, parts, width, levels.step(k) // width),
         at_launch=at_launch,
+        one_text=padded and levels.step(k) == width,
         extent=extent,
         least=plan.lengths(k)[0],
         overlaps=tail == OVERLAP and width > 1 and known,

@@ -34,12 +34,16 @@ class Taken:
     """The last iteration of the loop, which replaces those after it."""
     first: SSAValue | None = None
     """How many lanes are enabled, from the first; None for all."""
+    end: Index | None = None
+    """The first iteration that has no effect, where the step may extend past it."""
 
     def points(self, writer: Writer, point: Point, k: int) -> list[Point]:
         """Return ``point`` at each vector, or each iteration, of loop ``k``."""
         width = self.width
         if self.first is not None:
             point = replace(point, first=self.first)
+        if self.end is not None:
+            point = replace(point, end=(k, self.end))
         if self.last is not None:
             rows = [further(writer, self.start, n, self.last) for n in range(self.size)]
             return [point.bind(k, row) for row in rows]
@@ -76,6 +80,8 @@ class Loop:
     """Whether the last step is moved to end with the loop."""
     last: Index | None = None
     begin: Index = ZERO
+    one_text: bool = False
+    """Whether all vectors that may end under a mask are under one."""
 
     def taken(self, writer: Writer, start: Index, size: int) -> Taken:
         """Return a step; one that is narrower than a vector has a vector of its own."""
@@ -144,14 +150,20 @@ def _overlapping(writer: Writer, loop: Loop, inside: Inside) -> None:
 def _masked(writer: Writer, loop: Loop, inside: Inside) -> None:
     """Write a loop several vectors at a time, then vector by vector; the last is masked."""
     lower, upper = loop.bounds
+
+    def masked(start: Index) -> None:
+        left = writer.value(upper - start)
+        inside(replace(loop.taken(writer, start, loop.width), first=left))
+
+    if loop.one_text:
+        writer.each(loop.bounds, loop.width, masked, NAMES[loop.k % len(NAMES)])
+        return
     for size in dict.fromkeys((loop.width * loop.count, loop.width)):
         end = writer.last_whole(lower, upper, size)
         _steps(writer, loop, (lower, end), [size], inside)
         lower = end
-    left = writer.value(upper - lower)
-    masked = replace(loop.taken(writer, lower, loop.width), first=left)
-    some = writer.compare("sgt", Index.of(left), Index())
-    writer.branch(some, lambda: inside(masked))
+    some = writer.compare("sgt", upper - lower, Index())
+    writer.branch(some, lambda: masked(lower))
 
 
 def steps(width: int, count: int) -> list[int]:

@@ -27,7 +27,7 @@ from stepwell.analysis.structured import coefficient, stride
 from stepwell.dialects.kernel.levels import MASK
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.lowering.linalg_to_loops.body import Point
-from stepwell.lowering.linalg_to_loops.first_lanes import between
+from stepwell.lowering.linalg_to_loops.first_lanes import all_or_none, between
 from stepwell.lowering.linalg_to_loops.strides import load_strided
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of, vector_type
@@ -196,6 +196,7 @@ class PaddedReader:
     def _within(self, at: list[Index], width: int) -> SSAValue:
         """Read the image only where every index, except that of a vector, is within it."""
         tests: list[tuple[Index, Index]] = []
+        masked = bool(width) and self.padding.masked
         for dim, (index, bounded) in enumerate(zip(at, self.padding.bounded, strict=True)):
             if not bounded or dim in self.proven or (width and dim == len(at) - 1):
                 continue
@@ -205,19 +206,27 @@ class PaddedReader:
                 return self._filling(width)
             if inside is None:
                 tests.append((index, size))
-        return self._tested(tests, at, width)
+        return self._masked(tests, at, width) if masked else self._tested(tests, at, width)
 
-    def _masked(self, at: list[Index], width: int) -> SSAValue:
-        """Load the lanes that are columns of the image."""
+    def _masked(
+        self, tests: Sequence[tuple[Index, Index]], at: list[Index], width: int
+    ) -> SSAValue:
+        """Load the lanes that are columns of the image, none where a test fails."""
         column, columns = at[-1], self.size(self.padding.image, len(at) - 1)
-        low = self.writer.value(column * -1)
-        high = self.writer.value(columns - column)
-        operands = [*map(self.writer.value, at), between(self.writer, width, high, low)]
+        low, high = self.writer.value(column * -1), self.writer.value(columns - column)
+        lanes = between(self.writer, width, high, low)
+        for index, size in tests:
+            lanes = all_or_none(self.writer, self._is_within(index, size), lanes)
+        operands = [*map(self.writer.value, at), lanes]
         load = vector.MaskedLoadOp.create(
             operands=[self.padding.image, *operands, self._filling(width)],
             result_types=[vector_type(element_of(self.padding.image), width)],
         )
         return self.writer.result(load, self.hint)
+
+    def _is_within(self, index: Index, size: Index) -> SSAValue:
+        key = "within", index.key, size.key
+        return self.writer.shared(key, lambda: self.writer.compare("ult", index, size))
 
     def _tested(self, tests: list[tuple[Index, Index]], at: list[Index], width: int) -> SSAValue:
         if not tests:
@@ -231,8 +240,6 @@ class PaddedReader:
     def _columns(self, at: list[Index], width: int) -> SSAValue:
         """Read a vector that may extend past its row; each such overlap is a case."""
         *rows, column = at
-        if width and self.padding.masked:
-            return self._masked(at, width)
         if not width or not self.padding.bounded[-1]:  # a single element was tested with the rows
             return self.writer.load(self.padding.image, at, width, self.hint)
         columns = self.size(self.padding.image, len(at) - 1).number

@@ -93,3 +93,32 @@ def test_padded_batches_of_unknown_number() -> None:
             wide = np.pad(x, ((0, 1), (0, 0), (1, 1), (1, 1)), constant_values=-3.0)
             want = windows(wide, 3, 1, [(0, 0)] * 2, 0.0).max(0)
             np.testing.assert_array_equal(compiled(x), want)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("step", (1, 2))
+def test_tiles_of_more_rows_than_an_image(machine: str, step: int) -> None:
+    """Rows beyond the end are computed, but read nothing and change nothing."""
+
+    def program(x: Any, w: Any, y: Any, z: Any) -> Any:
+        seen = sw.nn.conv(x, w, padding=1, stride=step, groups=33)
+        return sw.nn.relu(seen + y) * z
+
+    compiled = sw.jit(
+        program,
+        machine=machine,
+        input_signature=[
+            *(images(2, 33, "n", "m"), images(33, 1, 3, 3)),
+            *(images(2, 33, "k", "l"), images("k", 1)),
+        ],
+    )
+    for rows, columns in (*product(range(1, 10), (1, 16, 17)), (17, 33), (3, 64), (31, 7), (1, 1)):
+        random = np.random.default_rng(rows * columns)
+        x = random.standard_normal((2, 33, rows, columns), np.float32)
+        w = random.standard_normal((33, 1, 3, 3), np.float32)
+        high, wide = (-(-n // step) for n in (rows, columns))
+        y = random.standard_normal((2, 33, high, wide), np.float32)
+        z = random.standard_normal((high, 1), np.float32)
+        seen = windows(x, 3, step, [(1, 1)] * 2, 0.0)
+        want = np.maximum(np.einsum("knchw,ck->nchw", seen, w.reshape(33, 9)) + y, 0) * z
+        np.testing.assert_allclose(compiled(x, w, y, z), want, rtol=1e-4, atol=1e-4)

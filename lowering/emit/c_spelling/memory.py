@@ -5,7 +5,7 @@ from __future__ import annotations
 from stepwell.lowering.emit.c_spelling.values import CValues
 from stepwell.lowering.emit.kinds import Kind
 from stepwell.lowering.emit.spelling.memory import Memory
-from stepwell.lowering.emit.x86 import first_lanes, streaming
+from stepwell.lowering.emit.x86 import masked_at_once, streaming
 
 
 class CMemory(CValues, Memory):
@@ -56,6 +56,6 @@ class CMemory(CValues, Memory):
         parameters = [(pointer, "p"), (mask, "m"), (kind, "x")]
         return self.helper(f"sw_store_{kind}_{mask}", None, parameters, body)
 
-    def first_lanes(self, kind: Kind, *numbers: str) -> list[str]:
+    def masked_at_once(self, kind: Kind, bits: str, stored: str = "") -> list[str]:
         """Use AVX-512."""
-        return first_lanes(kind, numbers)
+        return masked_at_once(kind, bits, stored)

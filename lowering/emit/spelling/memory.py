@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from stepwell.lowering.emit.kinds import INDEX, Kind
+from stepwell.lowering.emit.kinds import INDEX, LANES, Kind
 from stepwell.lowering.emit.spelling.values import Values
 
 
@@ -48,17 +48,50 @@ class Memory(Values):
     def masked_store(self, kind: Kind, mask: Kind, pointer: str) -> str:
         """Return a function of address, mask and vector."""
 
-    def load_first(self, kind: Kind, pointer: str, numbers: Sequence[str] = ("n",)) -> str:
-        """Return a function of address, number of first lanes, and the values of the others.
+    def load_first(self, kind: Kind, pointer: str) -> str:
+        """Return a function of address, number of first lanes, and the values of the others."""
+        quick = self.masked_at_once(kind, self._first_bits("n", kind.lanes))
+        return self._load_some(f"sw_load_first_{kind}", kind, [(pointer, "p"), (INDEX, "n")], quick)
 
-        numbers : names of the numbers; of two, lanes that only one of them counts are loaded
-        """
-        test = " != ".join(f"(k < {number})" for number in numbers)
+    def load_range(self, kind: Kind, pointer: str) -> str:
+        """Return a function of address, bits of a range of lanes, and the values of the others."""
+        quick, parameters = self.masked_at_once(kind, "m"), [(pointer, "p"), (LANES, "m")]
+        return self._load_some(f"sw_load_range_{kind}", kind, parameters, quick)
+
+    def _load_some(
+        self,
+        name: str,
+        kind: Kind,
+        parameters: Sequence[tuple[Kind | str, str]],
+        quick: Sequence[str],
+    ) -> str:
+        """Return a helper that loads lanes at once where it can, else lane by lane."""
+        test = "k < n" if parameters[-1][1] == "n" else "m >> k & 1"
         rows = [f"for (int k = 0; k < {kind.lanes}; k++) if ({test}) y[k] = p[k];", "return y;"]
-        parameters = [(pointer, "p"), *((INDEX, number) for number in numbers), (kind, "y")]
-        quick = self.first_lanes(kind, *numbers)
-        name = f"sw_load_{'first' if len(numbers) == 1 else 'between'}_{kind}"
-        return self.helper(name, kind, parameters, [*quick, *rows, *["#endif"][: len(quick)]])
+        lines = [*quick, *rows, *["#endif"][: len(quick)]]
+        return self.helper(name, kind, [*parameters, (kind, "y")], lines)
+
+    def store_range(self, kind: Kind, pointer: str) -> str:
+        """Return a function of address, bits of a range of lanes, and vector."""
+        quick = self.masked_at_once(kind, "m", "x")
+        rows = [f"for (int k = 0; k < {kind.lanes}; k++) if (m >> k & 1) p[k] = x[k];"]
+        lines = [*quick, *rows, *["#endif"][: len(quick)]]
+        parameters = [(pointer, "p"), (LANES, "m"), (kind, "x")]
+        return self.helper(f"sw_store_range_{kind}", None, parameters, lines)
+
+    def range_of_lanes(self, lanes: int) -> str:
+        """Return a function that sets the bits of lanes which only one of two numbers counts."""
+        bits = " ^ ".join(self._first_bits(number, lanes) for number in ("n", "m"))
+        parameters = [(INDEX, "n"), (INDEX, "m")]
+        return self.helper(f"sw_range_{lanes}", LANES, parameters, [f"return {bits};"])
+
+    def _first_bits(self, number: str, lanes: int) -> str:
+        """Set the first bits, without branches: the number is bounded by minima first."""
+        some = f"({number} < 0 ? 0 : {number} > {lanes} ? {lanes} : {number})"
+        one = f"({self.type(LANES)})"
+        if lanes == LANES.bits:  # shifting by all bits is undefined
+            return f"({number} <= 0 ? 0 : {one}-1 >> ({lanes} - {some}))"
+        return f"(({one}1 << {some}) - 1)"
 
     def store_first(self, kind: Kind, pointer: str) -> str:
         """Return a function of address, number of first lanes, and vector.
@@ -92,10 +125,7 @@ class Memory(Values):
             return self.lane(kind, x, str(first))
         return self.shuffle(Kind(kind.element, lanes), x, x, kind, range(first, first + lanes))
 
-    def first_lanes(self, kind: Kind, *numbers: str) -> list[str]:
-        """Return lines that load the first lanes at once, under ``#if``.
-
-        numbers : how many; of two, lanes that only one of them counts are loaded
-        """
-        del kind, numbers
+    def masked_at_once(self, kind: Kind, bits: str, stored: str = "") -> list[str]:
+        """Return lines that load, or store, the lanes of some bits at once, under ``#if``."""
+        del kind, bits, stored
         return []

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from stepwell.analysis.levels.kernel_ops import LoopedOp, op_extents
 from stepwell.analysis.levels.legality import refuse
-from stepwell.analysis.levels.masks import no_mask, unknown_borders
+from stepwell.analysis.levels.masks import is_harmless, no_mask, unknown_borders
 from stepwell.analysis.levels.queries import KernelLevels, Lanes
 from stepwell.analysis.levels.repeats import Repeats
 from stepwell.analysis.levels.tails import PaddedRead, whole_tiles, within_border
@@ -48,9 +48,7 @@ class TailRules:
         if tail == REPEAT and (known or loop != self.levels.shared - 2):
             return "the last row is repeated only in tiles of rows whose number is not known"
         if tail == BORDER and not known and self.masked and loop == self.levels.shared - 2:
-            if loop < self.levels.parallel:
-                return "rows at a border run alone in one thread only"
-            return "" if self.repeats.allowed() else TWICE
+            return self._rows_at_border(loop)
         if tail in (EVEN, BORDER, OVERLAP) and not known:
             return "the extent of the loop is not known"
         if tail == EVEN and whole_tiles(size, unit) is None:
@@ -63,6 +61,14 @@ class TailRules:
         if tail == OVERLAP and (size < unit or size % unit == 0):
             return f"{size} iterations leave no tail, or are less than a step"
         return TWICE if tail in (OVERLAP, REPEAT) and not self.repeats.allowed() else ""
+
+    def _rows_at_border(self, loop: int) -> str:
+        """Return why tiles of rows, of unknown number, cannot begin at borders; "" if they can."""
+        if loop < self.levels.parallel:
+            return "rows at a border run in one thread only"
+        if not all(map(is_harmless, self.ops)):
+            return "what it computes in rows that have no effect may fail"
+        return "" if self.repeats.allowed() else TWICE
 
     def vectors(self, tail: str) -> str:
         """Return why a vectorised loop that all ops share cannot end so; "" if it can."""

@@ -13,6 +13,7 @@ from math import prod
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir.affine import AffineDimExpr
 
+from stepwell.analysis.structured import coefficient
 from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.vectors import Loops
 
@@ -53,9 +54,18 @@ def window_tile(loops: Loops, shared: int, width: int, machine: Machine) -> tupl
     along = _slides_along(loops, shared, shared - 1)
     if along and (steps := _steps(loops, shared)) and MAX_UNROLLED_STEPS // steps >= MIN_ROWS:
         most = min(most, MAX_UNROLLED_STEPS // steps)
-    rows = most if high == DYNAMIC_INDEX else -(-high // -(-high // most)) if high else 1
+    if high == DYNAMIC_INDEX:  # rows beyond the end are computed in vain
+        rows = max(most // _step(loops, shared - 2), 1)
+    else:
+        rows = -(-high // -(-high // most)) if high else 1
     vectors = 2 if not along and (wide == DYNAMIC_INDEX or wide >= 2 * width) else 1
     return rows, vectors
+
+
+def _step(loops: Loops, loop: int) -> int:
+    """Return the rows of the image between the windows of two rows of results, at least 1."""
+    inputs = loops.where[: len(loops.op.inputs)]
+    return max((coefficient(e, loop) or 0 for index in inputs for e in index), default=1) or 1
 
 
 def written_out(loops: Loops, shared: int, tile: tuple[int, int]) -> Sequence[int]:
