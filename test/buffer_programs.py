@@ -165,6 +165,12 @@ class Outcome:
         return self.text.count("memref.copy")
 
     @property
+    def repeated(self) -> int:
+        """How many of them are in loops."""
+        loops = [op for op in self.module.walk() if isinstance(op, scf.ForOp | scf.WhileOp)]
+        return len({op for loop in loops for op in loop.walk() if isinstance(op, memref.CopyOp)})
+
+    @property
     def allocs(self) -> int:
         """How many temporaries the host asks for."""
         host = self.text[self.text.index("func.func @main(") :]

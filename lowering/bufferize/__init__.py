@@ -30,7 +30,6 @@ from stepwell.lowering.bufferize.chains import linearize
 from stepwell.lowering.bufferize.checking import Assumptions, check_buffers
 from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.fills import fill_early
-from stepwell.lowering.bufferize.halos import keep_halos
 from stepwell.lowering.bufferize.host import host_on_buffers
 from stepwell.lowering.bufferize.kernel_summary import KernelSummary, summarize
 from stepwell.lowering.bufferize.kernels import kernel_on_buffers
@@ -58,7 +57,6 @@ class Bufferize(Pass):
         for function in op.ops:
             if isinstance(function, func.FuncOp) and function.body.blocks:
                 copy_old_values(function)
-                keep_halos(op, function.body.block)
         constants = Constants(op)
         kernels = Kernels(op, constants)
         for function in list(op.ops):

@@ -61,28 +61,13 @@ class Coalescing:
 
     def _group(self, loop: Loop | None, copies: Sequence[Copy]) -> None:
         """Remove the copies directly inside one loop, or outside of all loops."""
-        kept = list(loop.halos) if loop is not None else []
-        while True:
-            mark = len(self.assigned.log)
-            later = {e.copy for e in kept}
-            for copy in later:
-                copy.exchanged = True
-            for copy in sorted(copies, key=self._position):
-                if copy not in later and copy.kind != "next":
-                    self._remove(copy)
-            if loop is None:
-                return
+        for copy in sorted(copies, key=self._position):
+            if copy.kind != "next":
+                self._remove(copy)
+        if loop is not None:
             for copy in loop.nexts:
                 self._remove(copy)
             self.exchanges.close(loop)
-            bad = [e for e in kept if not self.exchanges.preserves(loop, e)]
-            if not bad:
-                return
-            self.exchanges.undo(loop)
-            self.assigned.undo(mark)
-            for copy in later:
-                copy.exchanged = False
-            kept = [e for e in kept if e not in bad]
 
     def _position(self, copy: Copy) -> tuple[int, int]:
         positions = self.copies.positions

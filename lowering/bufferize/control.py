@@ -12,8 +12,6 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from stepwell.lowering.bufferize.copies import Loop
-from stepwell.lowering.bufferize.halos import complement
-from stepwell.lowering.bufferize.views import join
 from stepwell.lowering.bufferize.writer import HostWriter, Rule
 
 
@@ -91,21 +89,7 @@ def _begin(writer: HostWriter, loop: Loop, inits: Sequence[SSAValue]) -> list[SS
     """Copy the inits into the slots' buffers; return the operands of the loop."""
     writer.copies(loop.op, "init")
     outside = [writer.memory(*writer.places.root(s)) for s in loop.outside]
-    _copy_halos(writer, loop, inits)
     return [*writer.scalars(inits), *outside]
-
-
-def _copy_halos(writer: HostWriter, loop: Loop, inits: Sequence[SSAValue]) -> None:
-    """Copy the halos of the inits into the spare buffers that the loop exchanges."""
-    for number, slot, boxes in loop.spare_halos:
-        init = inits[loop.slots.index(slot)]
-        if init in writer.analysis.undefined:
-            continue
-        old, path = writer.places.of(init)
-        new, steps = writer.places.root(loop.outside[number])
-        for box in complement(boxes, writer.sizes.shape(slot)):
-            source = writer.memory(old, join(path, (box,)))
-            writer.put_copy(source, writer.memory(new, join(steps, (box,))))
 
 
 def _exchanged(loop: Loop, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:

@@ -10,7 +10,7 @@ from xdsl.dialects import scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from stepwell.lowering.bufferize.assignment import Storage
-from stepwell.lowering.bufferize.views import Slice, Steps
+from stepwell.lowering.bufferize.views import Steps
 
 Kind: TypeAlias = Literal["update", "insert", "slice", "branch", "init", "next", "hand", "exit"]
 
@@ -29,20 +29,8 @@ class Copy:
     """The view of ``value`` that is read."""
     why: str = ""
     """Why the copy could not be removed."""
-    exchanged: bool = False
-    """Whether the loop swaps the buffers instead of copying."""
-
-
-@dataclass(eq=False)
-class Halo:
-    """A slot whose next value is the slot with the loop-invariant ``boxes`` overwritten."""
-
-    copy: Copy
-    slot: BlockArgument
-    value: SSAValue
-    boxes: list[Slice]
-    between: list[SSAValue]
-    """The result of each of these insertions."""
+    removed: bool = False
+    """Whether a loop does without it: it exchanges buffers, or made the copy before it began."""
 
 
 @dataclass(eq=False)
@@ -53,7 +41,6 @@ class Loop:
     slots: Sequence[BlockArgument]
     yields: scf.YieldOp
     nexts: list[Copy] = field(default_factory=list[Copy])
-    halos: list[Halo] = field(default_factory=list[Halo])
     carried: list[Storage] = field(default_factory=list[Storage])
     """The exchanged buffers by their names in the body: those of slots, then the spare ones."""
     outside: list[Storage] = field(default_factory=list[Storage])
@@ -64,9 +51,5 @@ class Loop:
     """The buffers of `outside` that each of them may be after the last iteration."""
     results: dict[int, Storage] = field(default_factory=dict[int, Storage])
     """The buffer after the loop, by number, of each that has several possible ends."""
-    spare_halos: list[tuple[int, BlockArgument, list[Slice]]] = field(
-        default_factory=list[tuple[int, BlockArgument, list[Slice]]]
-    )
-    """Spare buffers, by number, that need the halo of a slot's init: all outside of the boxes."""
     number: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
-    """For each slot that exchanges its buffer, the index of that in ``carried``."""
+    """The index in ``carried`` of the buffer of each slot that exchanges it, and of its value."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.analysis.sizes import Shape, Sizes
 from stepwell.dialects import kernel
@@ -24,12 +24,20 @@ from stepwell.lowering.bufferize.assignment import (
     slice_of,
     step_of,
 )
-from stepwell.lowering.bufferize.copies import Copy, Halo, Kind, Loop
-from stepwell.lowering.bufferize.halos import insertions_into
+from stepwell.lowering.bufferize.copies import Copy, Kind, Loop
 from stepwell.lowering.bufferize.intervals import BEFORE, RUN, WRITTEN, Positions, Variable
 from stepwell.lowering.bufferize.kernel_summary import KernelSummary
 from stepwell.lowering.bufferize.returns import updated_arguments
-from stepwell.lowering.bufferize.views import Slice, Steps, buffer_of, disjoint, join, part
+from stepwell.lowering.bufferize.views import (
+    Slice,
+    Steps,
+    buffer_of,
+    disjoint,
+    join,
+    outside,
+    part,
+    run_time_values,
+)
 from stepwell.transforms.passes import fail
 
 
@@ -99,30 +107,28 @@ class Copies:
         if isinstance(root.owner, scf.IfOp):
             made = self.positions.end(root.owner)
         around = self.positions.outermost(made, op)
-        holes = tuple(join(steps, (box,)) for box in but if self._is_invariant(box, around))
+        holes = tuple(join(steps, (box,)) for box in but if self.is_invariant((box,), around))
         spans = self.positions.spans(made, op, position)
         reads = variable.live(spans, steps, holes)
         if operand >= 0:
             reads.operands.setdefault(position, []).append(operand)
 
-    def _is_invariant(self, box: Slice, loop: Operation | None) -> bool:
-        """Whether a slice is loop-invariant: the same in all iterations of ``loop``."""
-        if loop is None:
-            return True
-        unknown = [
-            v for n in (*box.offsets, *box.sizes, *box.strides) for v in self.sizes.unknowns(n)
-        ]
-        return all(self.positions.dominates(v, loop) for v in unknown)
+    def is_invariant(self, steps: Steps, loop: Operation | None) -> bool:
+        """Whether a view is loop-invariant: the same in all iterations of ``loop``."""
+        return loop is None or all(
+            self.positions.dominates(v, loop) for v in run_time_values(self.sizes, steps)
+        )
 
-    def _copy(
+    def copy(
         self, kind: Kind, at: Operation, value: SSAValue, into: SSAValue, steps: Steps = ()
     ) -> Copy:
+        """Insert a copy of ``value`` at an op, to the part ``steps`` of ``into``."""
         copy = Copy(kind, at, value, into, steps)
         self.all.append(copy)
         self.of.setdefault(at, []).append(copy)
         return copy
 
-    def _writes(self, copy: Copy, position: int) -> None:
+    def write(self, copy: Copy, position: int) -> None:
         """Record the write of a copy, unless its source is undefined."""
         if self.seen(copy.value)[0] not in self.undefined:
             self.variables[copy.into].write(position, copy.steps, copy)
@@ -173,9 +179,9 @@ class Copies:
         if new:
             self._make(result, op, position)
         self.read(source, op, RUN)
-        copy = self._copy("slice", op, source, result)
+        copy = self.copy("slice", op, source, result)
         copy.seen = (step_of(self.sizes, op),)
-        self._writes(copy, position)
+        self.write(copy, position)
 
     def _blocks_update(self, op: tensor.ExtractSliceOp) -> bool:
         """Whether a view of a small slice would keep its larger source from in-place updates."""
@@ -214,7 +220,7 @@ class Copies:
             variable = self._make(result, op, at + RUN)
             if summary.reads_destination[number]:
                 self.read(into, op, BEFORE)
-                self._writes(self._copy("update", op, into, result), at + WRITTEN)
+                self.write(self.copy("update", op, into, result), at + WRITTEN)
             variable.write(at + RUN, (), number)
         assert inputs == len(summary.reads_input)
         self.extras[op] = [
@@ -230,18 +236,49 @@ class Copies:
         steps = () if box.is_all_of(self.sizes.shape(op.result)) else (box,)
         self._make(op.result, op, at + RUN)
         if steps:
-            self.read(op.dest, op, BEFORE, self._overwritten(op))
-            self._writes(self._copy("update", op, op.dest, op.result), at + WRITTEN)
+            chain = self._replacing(op)
+            boxes = [slice_of(self.sizes, each) for each in chain]
+            self.read(op.dest, op, BEFORE, boxes)
+            for kept in self._kept(op, boxes, chain[-1].result):
+                copy = self.copy("update", op, op.dest, op.result, kept)
+                copy.seen = kept
+                self.write(copy, at + WRITTEN)
         self.read(op.source, op, RUN)
-        self._writes(self._copy("insert", op, op.source, op.result, steps), at + RUN)
+        self.write(self.copy("insert", op, op.source, op.result, steps), at + RUN)
 
-    def _overwritten(self, op: tensor.InsertSliceOp) -> list[Slice]:
-        """Return the slices that this and the following insertions overwrite before any read."""
-        found = [slice_of(self.sizes, op)]
+    def _replacing(self, op: tensor.InsertSliceOp) -> list[tensor.InsertSliceOp]:
+        """Return this and the following insertions: no part that they replace is read before."""
         use = op.result.get_user_of_unique_use() if op.result.has_one_use() else None
-        if isinstance(use, tensor.InsertSliceOp) and use.parent is op.parent:
-            found += self._overwritten(use) if use.dest is op.result else []
-        return found
+        if not isinstance(use, tensor.InsertSliceOp) or use.parent is not op.parent:
+            return [op]
+        return [op, *(self._replacing(use) if use.dest is op.result else ())]
+
+    def _kept(
+        self, op: tensor.InsertSliceOp, boxes: Sequence[Slice], last: SSAValue
+    ) -> Sequence[Steps]:
+        """Return the parts of its destination that an insertion's result starts with.
+
+        boxes : what this and the following insertions replace, to make ``last``
+
+        That is all of it, so that there is no copy if both are in one place. Where a loop replaces
+        at least half of a slot, the rest alone is copied, so that insertions can be made in place.
+        """
+        loop, whole = self.loops.get(op.parent_op() or op), self.sizes.shape(op.dest)
+        slot, steps = self.seen(op.dest)
+        if loop is None or steps or slot not in loop.slots or loop.yields.parent is not op.parent:
+            return [()]
+        if loop.yields.operands[loop.slots.index(slot)] is not last:
+            return [()]
+        invariant = self.is_invariant(tuple(boxes), loop.op)
+        if not invariant or 2 * sum(count(box.sizes) for box in boxes) < count(whole):
+            return [()]
+        rest = [Slice.all_of(whole)]
+        for box in boxes:
+            pieces = [outside(self.sizes, box, each) for each in rest]
+            rest = [piece for found in pieces for piece in found or ()]
+            if None in pieces:
+                return [()]
+        return [(box,) for box in rest]
 
     def stack(self, op: kernel.StackOp) -> None:
         """Visit a stack: each part is copied to the beginning of a row."""
@@ -249,14 +286,14 @@ class Copies:
         self._make(op.result, op, at + RUN)
         for value, (row, seen) in zip(op.parts, rows_of(self.sizes, op.parts), strict=True):
             self.read(value, op, WRITTEN)
-            self._writes(self._copy("insert", op, value, op.result, (row, *seen)), at + RUN)
+            self.write(self.copy("insert", op, value, op.result, (row, *seen)), at + RUN)
 
     def insert(self, op: tensor.InsertOp) -> None:
         """Visit the insertion of one element: the result starts as the destination."""
         at = self.positions.start(op)
         variable = self._make(op.result, op, at + RUN)
         self.read(op.dest, op, BEFORE)
-        self._writes(self._copy("update", op, op.dest, op.result), at + WRITTEN)
+        self.write(self.copy("update", op, op.dest, op.result), at + WRITTEN)
         variable.write(at + RUN, (), None)
 
     def create(self, op: Operation) -> None:
@@ -289,7 +326,7 @@ class Copies:
             for value, result in zip(last.operands, op.output, strict=True):
                 if isinstance(result.type, TensorType) and result.first_use is not None:
                     self.read(value, last, BEFORE)
-                    self._writes(self._copy("branch", last, value, result), end + WRITTEN)
+                    self.write(self.copy("branch", last, value, result), end + WRITTEN)
                     # live to the end of its side; from the join it is live to its last read
                     stop = self.positions.end(op) if region is op.regions[-1] else end + RUN
                     self.variables[result].live([(end + WRITTEN, stop)], (), ())
@@ -324,7 +361,7 @@ class Copies:
                 at = self.positions.start(condition) + WRITTEN
                 self._make(argument, condition, at)
                 self.read(value, condition, BEFORE)
-                self._writes(self._copy("hand", condition, value, argument), at)
+                self.write(self.copy("hand", condition, value, argument), at)
         self._visit(after)
         self._nexts(loop)
         for value, argument, result in zip(condition.args, after.args, op.res, strict=True):
@@ -336,7 +373,7 @@ class Copies:
             if isinstance(slot.type, TensorType):
                 self._make(slot, loop.op, at + WRITTEN)
                 self.read(init, loop.op, BEFORE)
-                self._writes(self._copy("init", loop.op, init, slot), at + WRITTEN)
+                self.write(self.copy("init", loop.op, init, slot), at + WRITTEN)
 
     def _nexts(self, loop: Loop) -> None:
         at, end = self.positions.start(loop.yields), self.positions.end(loop.op)
@@ -348,11 +385,10 @@ class Copies:
                 if slot in self.undefined:
                     continue
                 self.read(value, loop.yields, BEFORE)
-                copy = self._copy("next", loop.yields, value, slot)
+                copy = self.copy("next", loop.yields, value, slot)
                 loop.nexts.append(copy)
-                self._writes(copy, at + WRITTEN)
+                self.write(copy, at + WRITTEN)
                 self.variables[slot].live([(at + WRITTEN, end)], (), ())
-                self._note_halo(loop, value, slot)
 
     def _unread(self, loop: Loop) -> set[SSAValue]:
         """Return the dead slots: no op in or after the loop reads their tensors."""
@@ -370,19 +406,6 @@ class Copies:
                 break
             found -= read
         return found
-
-    def _note_halo(self, loop: Loop, value: SSAValue, slot: BlockArgument) -> None:
-        """Record a slot whose next value consists of insertions into the slot: its halo stays."""
-        block = loop.yields.parent_block()
-        assert block is not None
-        stops = {a for a in (slot, *block.args) if self.seen(a) == (slot, ())}
-        found = insertions_into(self.sizes, value, slot, stops)
-        if found and found[0].parent is block:
-            copy = next((c for c in self.of[found[0]] if c.kind == "update"), None)
-            if copy is None:  # it overwrites all of the slot: there is no halo
-                return
-            boxes = [slice_of(self.sizes, op) for op in found]
-            loop.halos.append(Halo(copy, slot, value, boxes, [op.result for op in found]))
 
     def _exit(
         self, loop: Loop, value: SSAValue, result: SSAValue, test: Operation | None = None
@@ -405,7 +428,7 @@ class Copies:
         else:  # the loop may run zero times
             spans.append((variable.start, variable.start))
         variable.live(spans, steps, ())
-        self._writes(self._copy("exit", loop.op, value, result), end + WRITTEN)
+        self.write(self.copy("exit", loop.op, value, result), end + WRITTEN)
 
 
 def count(sizes: Shape) -> int:

@@ -15,12 +15,12 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 
 from stepwell.analysis.sizes import Sizes
-from stepwell.lowering.bufferize.assignment import Member, Storage
-from stepwell.lowering.bufferize.copies import Copy, Halo, Loop
+from stepwell.lowering.bufferize.assignment import Storage
+from stepwell.lowering.bufferize.copies import Copy, Loop
 from stepwell.lowering.bufferize.copy_insertion import Copies
 from stepwell.lowering.bufferize.interference import Interference
-from stepwell.lowering.bufferize.intervals import WRITTEN, Variable
-from stepwell.lowering.bufferize.views import Steps, covers, join, part
+from stepwell.lowering.bufferize.intervals import WRITTEN
+from stepwell.lowering.bufferize.views import disjoint, join, part, same_place
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Exchanges:
         while bad := [c for c in failing if not self._rotates(loop, c, failing)]:
             failing = [c for c in failing if c not in bad]
         if failing:
-            self._rotate(loop, failing)
+            self._exchange(loop, failing)
 
     def _rotates(self, loop: Loop, copy: Copy, failing: Sequence[Copy]) -> bool:
         """Whether a slot may take the buffer of its next value and give up its own."""
@@ -56,93 +56,91 @@ class Exchanges:
             and (new in slots or all(of(s)[0] is not new for s in tensors))
         )
 
-    def _rotate(self, loop: Loop, copies: Sequence[Copy]) -> None:
+    def _exchange(self, loop: Loop, copies: Sequence[Copy]) -> None:
+        """Exchange the buffers of slots and of their next values, and spare ones among these."""
         of = self.copies.assigned.of
         slots = [of(c.into)[0] for c in copies]
         targets = [of(c.value)[0] for c in copies]
-        spares = [s for s in targets if s not in slots]
-        names = [c.into.name_hint for c in copies]
-        names += [c.value.name_hint for c in copies if of(c.value)[0] not in slots]
-        loop.carried = [*slots, *spares]
-        loop.number = {c.into: n for n, c in enumerate(copies)}
+        spares = [c.value for c in copies if of(c.value)[0] not in slots]
+        loop.carried = [*slots, *(of(v)[0] for v in spares)]
+        loop.number = {v: n for n, v in enumerate([*(c.into for c in copies), *spares])}
         loop.following = [loop.carried.index(t) for t in targets]
         left = [n for n in range(len(loop.carried)) if n not in loop.following]
-        for spare in spares:
+        for spare in loop.carried[len(slots) :]:
             fitting = next(n for n in left if loop.carried[n].type == spare.type)
             left.remove(fitting)
             loop.following.append(fitting)
-        for number, (storage, name) in enumerate(zip(loop.carried, names, strict=True)):
-            outside = Storage("local", storage.type, storage.sizes, views={()})
-            for other in cycle(loop.following, number):  # every slot that gets this buffer
-                inside = loop.carried[other]
-                without = () if other == number else (loop.op,)
-                members = [m._replace(without=m.without + without) for m in inside.members]
-                outside.members = sorted([*outside.members, *members], key=_start)
-                outside.views = outside.views | inside.views
-            outside.name, outside.beside = name, loop.op
-            loop.outside.append(outside)
+        for copy in copies:
+            copy.why, copy.removed = "", True
+        for number, copy in enumerate(copies):
+            if loop.following[loop.following[number]] == number and copy.value in spares:
+                self._hoist(loop, copy)
         turns = trip_count(self.copies.sizes, loop.op)
+        for value, number in loop.number.items():
+            loop.outside.append(self._outside(loop, number, value.name_hint))
         for number, storage in enumerate(loop.carried):
             storage.kind = "carried"
             ends = [loop.outside[n] for n in cycle(loop.following, number)]
             loop.ends.append(ends if turns is None else [ends[turns % len(ends)]])
-        for copy in copies:
-            copy.why, copy.exchanged = "", True
 
-    def undo(self, loop: Loop) -> None:
-        """Undo the exchange of buffers in a loop."""
-        for storage in loop.carried:
-            storage.kind = "local"
-        for copy in loop.nexts:
-            copy.exchanged = False
-        loop.carried, loop.outside, loop.following, loop.ends = [], [], [], []
-        loop.spare_halos, loop.number = [], {}
+    def _outside(self, loop: Loop, number: int, name: str | None) -> Storage:
+        """Return the buffer that an exchanged one is in the first iteration."""
+        inside = loop.carried[number]
+        outside = Storage("local", inside.type, inside.sizes, name=name, beside=loop.op)
+        for other in cycle(loop.following, number):  # every slot that gets this buffer
+            without = () if other == number else (loop.op,)
+            members = loop.carried[other].members
+            outside.members += [m._replace(without=m.without + without) for m in members]
+            outside.views = outside.views | loop.carried[other].views
+        outside.members.sort(key=lambda member: member.variable.start)
+        return outside
 
-    # -- halos
+    # -- copies that are the same in all iterations
 
-    def preserves(self, loop: Loop, halo: Halo) -> bool:
-        """Whether the halo is preserved: slot and next value share a buffer or swap two."""
-        of = self.copies.assigned.of
-        slot, value = of(halo.slot), of(halo.value)
-        if any(of(each) != value for each in halo.between):
-            return False
-        if slot == value:
-            return True
-        number = loop.number.get(halo.slot)
-        if number is None or (spare := loop.following[number]) < len(loop.number):
-            return False
-        if loop.following[spare] != number or value != (loop.carried[spare], ()):
-            return False
-        if not all(self._inside(loop, loop.carried[n], halo) for n in (number, spare)):
-            return False
-        loop.spare_halos.append((spare, halo.slot, halo.boxes))
-        self._live(loop, spare, halo)
-        return True
+    def _hoist(self, loop: Loop, following: Copy) -> None:
+        """Copy before a loop what every iteration would copy from a slot to the spare buffer.
 
-    def _inside(self, loop: Loop, storage: Storage, halo: Halo) -> bool:
-        """Whether every write of the loop to a buffer lies inside the new boxes."""
-        parts = [part((box,)) for box in halo.boxes]
-        return all(
-            any(covers(self.copies.sizes, box, part(join(m.steps, steps))) for box in parts)
-            for m in storage.members
-            for _, steps, by in m.variable.writes
-            if not (
-                isinstance(by, Copy) and (by.kind == "init" or self.interference.is_removed(by))
-            )
-        )
+        following : the copy of the next value to the slot, which the exchange of both replaces
 
-    def _live(self, loop: Loop, spare: int, halo: Halo) -> None:
-        """Add the live range of a halo: it is written before the loop and live throughout it."""
-        start = self.copies.positions.start(loop.op)
-        end = self.copies.positions.end(loop.op)
-        variable = Variable(halo.value, start + WRITTEN, end)
-        variable.write(start + WRITTEN, (), loop.op)
-        holes = tuple[Steps, ...]((box,) for box in halo.boxes)
-        variable.live([(start + WRITTEN, end)], (), holes)
-        for number in cycle(loop.following, spare):
-            outside = loop.outside[number]
-            member = Member(variable, (), () if number == spare else (loop.op,))
-            outside.members = sorted([*outside.members, member], key=_start)
+        If only such copies write to a box, both buffers hold the init's elements there in all
+        iterations, once these are in the spare buffer.
+        """
+        copies, slot, value = self.copies, following.into, following.value
+        buffers = [copies.assigned.of(each)[0] for each in (slot, value)]
+        init = next(c for c in copies.of[loop.op] if c.kind == "init" and c.into is slot)
+        start, end = copies.positions.start(loop.op) + WRITTEN, copies.positions.end(loop.op)
+        writes = [
+            part(join(member.steps, steps))
+            for storage in buffers
+            for member in storage.members
+            for _, steps, by in member.variable.writes
+            if not isinstance(by, Copy)
+            or not (self._is_before(loop, by) or self._keeps(by, buffers))
+        ]
+        assert loop.yields.parent is not None
+        for copy in [c for op in loop.yields.parent.ops for c in copies.of.get(op, ())]:
+            box = part(self.interference.ends(copy)[1][1]).box
+            if (
+                box is not None
+                and self._keeps(copy, buffers)
+                and copies.is_invariant((box,), loop.op)
+                and all(disjoint(copies.sizes, over, part((box,))) for over in writes)
+            ):
+                copy.removed = True
+                hoisted = copies.copy("init", loop.op, init.value, value, (box,))
+                hoisted.seen, hoisted.why = (box,), "a loop keeps this part in two buffers"
+                copies.write(hoisted, start)
+                copies.variables[value].live([(start, end)], (box,), ())
+
+    def _keeps(self, copy: Copy, buffers: Sequence[Storage]) -> bool:
+        """Whether a copy moves elements from one of two buffers to the same place in the other."""
+        (source, path), (target, steps) = self.interference.ends(copy)
+        return [source, target] == buffers and same_place(path, steps)
+
+    def _is_before(self, loop: Loop, copy: Copy) -> bool:
+        """Whether a copy is made before a loop, or not at all."""
+        first = copy.kind == "init" and copy.at is loop.op
+        return first or self.interference.is_removed(copy)
 
 
 def trip_count(sizes: Sizes, op: Operation) -> int | None:
@@ -153,10 +151,6 @@ def trip_count(sizes: Sizes, op: Operation) -> int | None:
     if start is None or stop is None or not step:
         return None
     return max(0, -(-(stop - start) // step))
-
-
-def _start(member: Member) -> int:
-    return member.variable.start
 
 
 def cycle(following: Sequence[int], number: int) -> list[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate
 
 from xdsl.ir import Operation
 
@@ -18,7 +18,6 @@ from stepwell.lowering.bufferize.copies import Copy, Loop
 from stepwell.lowering.bufferize.copy_insertion import Copies
 from stepwell.lowering.bufferize.intervals import Reads, Variable
 from stepwell.lowering.bufferize.views import (
-    Slice,
     Steps,
     covers,
     disjoint,
@@ -26,6 +25,8 @@ from stepwell.lowering.bufferize.views import (
     join,
     part,
     relative_view,
+    run_time_values,
+    same_place,
 )
 
 
@@ -60,22 +61,20 @@ class Interference:
         return self.assigned.root(last)
 
     def is_removed(self, copy: Copy) -> bool:
-        """Whether a copy does nothing: it is swapped, undefined, or within one place."""
+        """Whether a copy writes nothing: of one place, of no element, or removed by a loop."""
         undefined = self.copies.undefined
-        if copy.exchanged or copy.into in undefined or self.copies.seen(copy.value)[0] in undefined:
+        if copy.removed or copy.into in undefined or self.copies.seen(copy.value)[0] in undefined:
             return True
-        source, target = self.ends(copy)
-        return source == target
+        (source, path), (target, steps) = self.ends(copy)
+        return source is target and same_place(path, steps)
 
     # -- buffers
 
     def coalesce(self, copy: Copy) -> str:
         """Remove a copy by coalescing its ends; return why that fails, "" after success."""
         (source, path), (target, steps) = self.ends(copy)
-        if (source, path) == (target, steps):
-            return ""
         if source is target:
-            return "it would overlap with itself"
+            return "" if same_place(path, steps) else "it would overlap with itself"
         tries = [(source, target, steps, path), (target, source, path, steps)]
         if copy.kind in ("update", "slice", "exit"):
             tries.reverse()
@@ -110,10 +109,7 @@ class Interference:
 
     def _view_dominates_writes(self, inner: Storage, outer: Storage, view: Steps) -> bool:
         """Whether the sizes and offsets of ``view`` dominate every write to ``inner``."""
-        sizes = chain.from_iterable(
-            (*s.offsets, *s.sizes, *s.strides) for s in view if isinstance(s, Slice)
-        )
-        late = [v for n in sizes for v in self.sizes.unknowns(n)]
+        late = run_time_values(self.sizes, view)
         if outer.kind == "result":
             late.append(outer.members[0].variable.value)
         if not late:
@@ -259,7 +255,7 @@ class Interference:
         if any(start <= position < stop for start, stop in reads.spans):
             return False
         pairs = self.copies.summary(owner).in_place
-        return x.steps == join(y.steps, seen) and all(
+        return same_place(x.steps, join(y.steps, seen)) and all(
             (number, by) in pairs for number in reads.operands.get(position, (-1,))
         )
 

@@ -41,6 +41,17 @@ class Slice:
     strides: Shape
     kept: tuple[int, ...]
 
+    @staticmethod
+    def between(ends: Sequence[tuple[Size, Size]]) -> Slice:
+        """Return the slice with all axes from each first index to its exclusive bound."""
+        offsets, sizes = tuple(a for a, _ in ends), tuple(b - a for a, b in ends)
+        return Slice(offsets, sizes, (Size.of(1),) * len(ends), tuple(range(len(ends))))
+
+    @staticmethod
+    def all_of(shape: Shape) -> Slice:
+        """Return the slice of all elements."""
+        return Slice.between([(Size(), n) for n in shape])
+
     @property
     def places(self) -> tuple[Shape, Shape, Shape]:
         """The elements of the slice, independent of ``kept``."""
@@ -67,6 +78,16 @@ class Slice:
         """Whether it is all of a buffer of ``shape``, without a change of axes."""
         whole = self.is_dense and self.sizes == shape and len(self.kept) == len(shape)
         return whole and all(n.number == 0 for n in self.offsets)
+
+    def then(self, part: Slice) -> Slice:
+        """Return the slice of the buffer that ``part``, a slice of this one, is."""
+        offsets, sizes, strides = list(self.offsets), list(self.sizes), list(self.strides)
+        rows = zip(self.kept, part.offsets, part.sizes, part.strides, strict=True)
+        for axis, offset, size, stride in rows:
+            offsets[axis] += self.strides[axis] * offset
+            sizes[axis], strides[axis] = size, self.strides[axis] * stride
+        kept = tuple(self.kept[axis] for axis in part.kept)
+        return Slice(tuple(offsets), tuple(sizes), tuple(strides), kept)
 
     def result(self, source: Buffer) -> Buffer | None:
         """Return the type of the view of a buffer, None if that has no strides."""
@@ -230,6 +251,13 @@ def relative_view(whole: Steps, part: Steps) -> Steps | None:
     return None if back is None else join(back, part[same:])
 
 
+def run_time_values(sizes: Sizes, steps: Steps) -> list[SSAValue]:
+    """Return the values known only at run time that the slices of a view depend on."""
+    slices = [step for step in steps if isinstance(step, Slice)]
+    numbers = (n for s in slices for n in (*s.offsets, *s.sizes, *s.strides) if n.number is None)
+    return [value for n in numbers for value in sizes.unknowns(n)]
+
+
 def view_type(source: Buffer, steps: Steps) -> Buffer | None:
     """Return the type of the view ``steps``, None if a reshape in it would need a copy."""
     type: Buffer | None = source
@@ -239,43 +267,69 @@ def view_type(source: Buffer, steps: Steps) -> Buffer | None:
     return type
 
 
+def same_place(a: Steps, b: Steps) -> bool:
+    """Whether two views are equal, but for casts and slices of slices."""
+    return a == b or in_one_slice(a) == in_one_slice(b)
+
+
+def in_one_slice(steps: Steps) -> Steps:
+    """Return an equal view without casts that begins with at most one slice."""
+    boxes, rest = _boxes(steps)
+    return (*boxes[-1:], *rest)
+
+
+def _boxes(steps: Steps) -> tuple[list[Slice], list[Step]]:
+    """Return the slices of a buffer that a view begins with, and the steps after them."""
+    rest: list[Step] = [s for s in steps if not isinstance(s, Cast)]
+    boxes: list[Slice] = []
+    while rest and isinstance(step := rest[0], Slice):
+        boxes.append(boxes[-1].then(step) if boxes else step)
+        rest = rest[1:]
+    return boxes, rest
+
+
 @dataclass(frozen=True)
 class Part:
-    """The bounding box of a view; ``exact`` if every element of the box belongs to the view."""
+    """Boxes around a view; ``exact`` if every element of the last one belongs to the view."""
 
-    box: Slice | None
+    boxes: tuple[Slice, ...]
+    """One for each slice that the view begins with, each inside of the one before."""
     exact: bool
     all_steps: bool = False
-    """Whether every element that the strides of the box visit belongs to the view."""
+    """Whether every element that the strides of the last box visit belongs to the view."""
+
+    @property
+    def box(self) -> Slice | None:
+        """The smallest box, None if it is the whole buffer."""
+        return self.boxes[-1] if self.boxes else None
 
 
 def part(steps: Steps) -> Part:
-    """Return the bounding box of a view in its buffer."""
-    inner = [s for s in steps if not isinstance(s, Cast)]
-    if not inner:
-        return Part(None, True)
-    if not isinstance(inner[0], Slice):
-        return Part(None, False)
-    rest = all(not isinstance(s, Slice) for s in inner[1:])
-    return Part(inner[0], rest and all(n.number == 1 for n in inner[0].strides), rest)
+    """Return the boxes of a view in its buffer."""
+    boxes, rest = _boxes(steps)
+    if not boxes:
+        return Part((), not rest)
+    all_steps = not any(isinstance(step, Slice) for step in rest)
+    return Part(tuple(boxes), all_steps and boxes[-1].is_dense, all_steps)
 
 
 def disjoint(sizes: Sizes, a: Part, b: Part) -> bool:
     """Whether two parts of one buffer provably have no element in common."""
-    if a.box is None or b.box is None:
-        return False
-    for axis, ((start, end), (other, limit)) in enumerate(
-        zip(a.box.known, b.box.known, strict=True)
-    ):
+    return any(_are_apart(sizes, one, other) for one in a.boxes for other in b.boxes)
+
+
+def _are_apart(sizes: Sizes, a: Slice, b: Slice) -> bool:
+    """Whether two boxes of one buffer provably have no element in common."""
+    for axis, ((start, end), (other, limit)) in enumerate(zip(a.known, b.known, strict=True)):
         if start is None or end is None or other is None or limit is None:
-            start_a, end_a = a.box.offsets[axis], a.box.reach[axis]
-            start_b, end_b = b.box.offsets[axis], b.box.reach[axis]
-            apart = sizes.never_negative(start_b - end_a) or sizes.never_negative(start_a - end_b)
+            apart = sizes.never_negative(b.offsets[axis] - a.reach[axis]) or sizes.never_negative(
+                a.offsets[axis] - b.reach[axis]
+            )
         else:
             apart = other >= end or start >= limit
         if apart:
             return True
-    return not (a.box.is_dense or b.box.is_dense) and _interleaved(a.box, b.box)
+    return not (a.is_dense or b.is_dense) and _interleaved(a, b)
 
 
 def _interleaved(a: Slice, b: Slice) -> bool:
@@ -291,17 +345,43 @@ def _interleaved(a: Slice, b: Slice) -> bool:
     return False
 
 
+def outside(sizes: Sizes, box: Slice, whole: Slice) -> list[Slice] | None:
+    """Return boxes that together are all of ``whole`` that is not in ``box``.
+
+    None if that is unknown, or if they are no boxes, as ``box`` has strides.
+    """
+    if _are_apart(sizes, box, whole):
+        return [whole]
+    if not box.is_dense:
+        return None
+    found, rest = list[Slice](), list(zip(whole.offsets, whole.reach, strict=True))
+    for axis, (start, end) in enumerate(zip(box.offsets, box.reach, strict=True)):
+        first, last = rest[axis]
+        for a, b in ((first, start), (end, last)):
+            if sizes.never_negative(b - a):
+                if a != b:
+                    found.append(Slice.between([*rest[:axis], (a, b), *rest[axis + 1 :]]))
+            elif not sizes.never_negative(a - b):
+                return None
+        rest[axis] = (
+            start if sizes.never_negative(start - first) else first,
+            end if sizes.never_negative(last - end) else last,
+        )
+    return found
+
+
 def covers(sizes: Sizes, a: Part, b: Part) -> bool:
     """Whether part ``a`` provably contains every element of part ``b``."""
-    if a.all_steps and a.box is not None and b.box is not None and a.box.places == b.box.places:
-        return True
-    if not a.exact:
-        return False
-    if a.box is None or a == b:
-        return True
-    if b.box is None:
-        return False
-    rows = zip(a.box.offsets, a.box.reach, b.box.offsets, b.box.reach, strict=True)
+    if (whole := a.box) is None:
+        return a.exact
+    return any(
+        (a.all_steps and whole.places == box.places) or (a.exact and _contains(sizes, whole, box))
+        for box in b.boxes
+    )
+
+
+def _contains(sizes: Sizes, a: Slice, b: Slice) -> bool:
+    rows = zip(a.offsets, a.reach, b.offsets, b.reach, strict=True)
     return all(
         sizes.never_negative(start_b - start_a) and sizes.never_negative(end_a - end_b)
         for start_a, end_a, start_b, end_b in rows

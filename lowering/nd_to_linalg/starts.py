@@ -7,12 +7,13 @@ from math import gcd
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, TensorType
-from xdsl.ir import SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from stepwell.core.shapes import DYNAMIC
+from stepwell.dialects.nd.control import ScanOp, WhileOp
 from stepwell.dialects.nd.creation import ConstantOp, FullOp
 from stepwell.dialects.nd.indexing import DynamicUpdateSliceOp
-from stepwell.dialects.nd.shape import SliceOp
+from stepwell.dialects.nd.shape import ConcatOp, SliceOp
 from stepwell.dialects.nd.syntax import axes, shape_of
 from stepwell.dialects.types import dtype
 from stepwell.lowering.nd_to_linalg.sizes import Size
@@ -39,13 +40,17 @@ def known_start(start: SSAValue) -> int | None:
 
 
 def is_best_a_view(op: SliceOp, begins: Sequence[Size]) -> bool:
-    """Whether the block that a slice reads, or a disjoint one, is updated later.
+    """Whether the block that a slice reads, or a disjoint one, is updated or put back later.
 
-    This is so in ``x[1:] += v`` and ``x[0] = x[1]``: if the slice is a view, results computed from
-    it can be written in place.
+    An update is ``x[1:] += v`` or ``x[0] = x[1]``: if the slice is a view, results computed from it
+    can be written in place. What a loop puts back where it was need not be copied at all.
     """
     firsts = [n for n in begins if isinstance(n, int)]
-    if DYNAMIC in shape_of(op.x) or len(firsts) < len(begins):
+    if len(firsts) < len(begins):
+        return False
+    if _is_put_back(op, firsts):
+        return True
+    if DYNAMIC in shape_of(op.x):
         return False
     strides = [stride for _, _, stride in op.ranges]
     taken = [
@@ -56,6 +61,27 @@ def is_best_a_view(op: SliceOp, begins: Sequence[Size]) -> bool:
             into = written(use.operation)
             if into == taken or _are_disjoint(taken, into):
                 return True
+    return False
+
+
+def _is_put_back(op: SliceOp, begins: Sequence[int]) -> bool:
+    """Whether a repeated loop concatenates a slice of what it carries into its place again."""
+    loop = op.x.owner.parent_op() if isinstance(op.x, BlockArgument) else None
+    repeated = isinstance(loop, WhileOp) or (isinstance(loop, ScanOp) and loop.count != 1)
+    plain = repeated and all(stride == 1 for _, _, stride in op.ranges)
+    waiting: list[tuple[SSAValue, list[int]]] = [(op.y, [0] * len(begins))] if plain else []
+    while waiting:
+        value, at = waiting.pop()
+        if value.type == op.x.type and at == list(begins):
+            return True
+        for use in value.uses:
+            if isinstance(concat := use.operation, ConcatOp):
+                axis = concat.axis.value.data
+                before = [shape_of(x)[axis] for x in concat.xs[: use.index]]
+                if DYNAMIC not in before:
+                    waiting.append(
+                        (concat.y, [*at[:axis], at[axis] + sum(before), *at[axis + 1 :]])
+                    )
     return False
 
 

@@ -23,9 +23,9 @@ CALLS = 3
 """With other arguments, and other numbers of iterations."""
 
 
-def check_bufferized(seed: int) -> None:
+def check_bufferized(seed: int, rows: bool = False) -> None:
     """Bufferize a program; run it on tensors, on buffers and in an arena."""
-    program = Writer(seed).program()
+    program = Writer(seed, rows=rows).program()
     module = parse(on_host(program))
     for call in range(CALLS):
         inputs, numbers = inputs_of(program, call)

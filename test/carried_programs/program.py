@@ -85,10 +85,13 @@ class Program:
 
 
 class Writer:
-    """Draws a program."""
+    """Draws a program.
 
-    def __init__(self, seed: int, tests: bool = True) -> None:
-        self.random, self.tests = random.Random(seed), tests
+    rows : loops often replace several rows of what they carry and keep the others
+    """
+
+    def __init__(self, seed: int, tests: bool = True, rows: bool = False) -> None:
+        self.random, self.tests, self.rows = random.Random(seed), tests, rows
         self.fresh = 0
         self.loops = 0
 
@@ -169,9 +172,24 @@ class Writer:
             inside = [*known, *names]
         body = self.statements(inside, [*counters, counter], r.randint(0, 3), depth + 1)
         yields = self.ends(names, inside, count)
+        if self.rows and r.random() < 0.7:
+            slot = r.randrange(count)
+            body += (replaced := self.replaced_rows(names[slot], inside))
+            yields[slot] = replaced[-1].result
         results = [self.name("r") for _ in range(count)]
         known += results
         return Loop(results, slots, inits, times, body, yields, counter, test, given, names)
+
+    def replaced_rows(self, value: str, known: list[str]) -> list[Row]:
+        """Draw rows of ``value`` that take the place of others, some of the same number."""
+        r, found = self.random, list[Row]()
+        for to in r.sample(range(N), r.randint(2, N)):
+            row = Row(
+                self.name(), value, str(to), r.choice(known), str(r.choice([to, r.randrange(N)]))
+            )
+            value = row.result
+            found.append(row)
+        return found
 
     def branch(self, known: list[str], counters: list[str], depth: int) -> Branch:
         r = self.random

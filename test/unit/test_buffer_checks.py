@@ -13,17 +13,25 @@ from carried_programs.program import Program, Writer, inputs_of, run
 from xdsl.context import Context
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 from xdsl.traits import SymbolTable
 
+from stepwell.analysis.sizes import Sizes
 from stepwell.core.diagnostics import CompileError
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.kernel import LaunchOp
 from stepwell.lowering import bufferize
-from stepwell.lowering.bufferize import Bufferize
+from stepwell.lowering.bufferize import Bufferize, exchanges, interference
+from stepwell.lowering.bufferize.assignment import Storage
 from stepwell.lowering.bufferize.checking import Assumptions, check_buffers
 from stepwell.lowering.bufferize.copy_insertion import Copies
+from stepwell.lowering.bufferize.exchanges import Exchanges
+from stepwell.lowering.bufferize.interference import Interference
 from stepwell.lowering.bufferize.intervals import Positions
+from stepwell.lowering.bufferize.views import Steps
+from stepwell.lowering.bufferize.writer import HostWriter
+
+Place = tuple[Storage, Steps]
 
 CALLS = 4
 """With other arguments, and other numbers of iterations."""
@@ -115,19 +123,72 @@ def test_harmful_mutants_are_found(seed: int, monkeypatch: pytest.MonkeyPatch) -
     assert not missed
 
 
-def test_a_tensor_is_live_to_the_end_of_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A buffer written too early for the next iteration is found."""
-    monkeypatch.setattr(Positions, "outermost", lambda positions, made, use: None)
-    _check_found(7, monkeypatch)
+_spans = Positions.spans
+_trip_count = exchanges.trip_count
 
 
-def test_a_part_is_another_in_each_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is replaced unread in one iteration is wanted in the next."""
-    monkeypatch.setattr(Copies, "_is_invariant", lambda copies, box, loop: True)
-    _check_found(30, monkeypatch)
+def _shorter(positions: Positions, made: int, use: Operation, at: int) -> list[tuple[int, int]]:
+    return [(start, end - 1) for start, end in _spans(positions, made, use, at)]
 
 
-def _check_found(seed: int, patch: pytest.MonkeyPatch) -> None:
-    patch.setenv("STEPWELL_VERIFY", "buffers")
+def _later(positions: Positions, made: int, use: Operation, at: int) -> list[tuple[int, int]]:
+    return [(start + 1, end) for start, end in _spans(positions, made, use, at)]
+
+
+def _dead_before_else(
+    positions: Positions, made: int, use: Operation, at: int
+) -> list[tuple[int, int]]:
+    return _spans(positions, made, use, at)[-1:] or []
+
+
+def _one_more(sizes: Sizes, op: Operation) -> int | None:
+    turns = _trip_count(sizes, op)
+    return None if turns is None else turns + 1
+
+
+def _same_buffer(of: Interference, a: Place, b: Place) -> Iterator[tuple[Steps, Steps]]:
+    if a[0] is b[0]:
+        yield a[1], b[1]
+
+
+WRONG: tuple[tuple[str, object, str, object, int, bool], ...] = (
+    ("no write interferes", Interference, "_overwrites", lambda *_: False, 0, False),
+    ("all launches write in place", Interference, "_in_place", lambda *_: True, 0, False),
+    ("copies write nothing", Interference, "_is_no_op", lambda *_: True, 0, False),
+    ("parts never meet", interference, "disjoint", lambda *_: True, 0, False),
+    ("all parts are excluded", interference, "covers", lambda *_: True, 4, True),
+    ("intervals end early", Positions, "spans", _shorter, 2, False),
+    ("intervals begin late", Positions, "spans", _later, 103, False),
+    ("dead before an else", Positions, "spans", _dead_before_else, 37, False),
+    ("dead at a loop's end", Positions, "outermost", lambda *_: None, 7, False),
+    ("results of loops alias nothing", Interference, "shared", _same_buffer, 25, False),
+    ("all buffers may be exchanged", Exchanges, "_rotates", lambda *_: True, 0, False),
+    ("one exchange too many", exchanges, "trip_count", _one_more, 17, False),
+    ("all copies may be hoisted", exchanges, "disjoint", lambda *_: True, 118, True),
+    ("no copy is in the loop", Exchanges, "_is_before", lambda *_: True, 118, True),
+    ("all parts are loop-invariant", Copies, "is_invariant", lambda *_: True, 30, False),
+    ("copies in any order", HostWriter, "_overwrites_source", lambda *_: False, 7, False),
+    (
+        "no slot is read",
+        Copies,
+        "_unread",
+        lambda copies, _: {s for s in copies.variables if isinstance(s.owner, Block)},
+        0,
+        False,
+    ),
+)
+"""Rules of the analysis made wrong, and the seed of a program in which the checker finds it."""
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "rule", "seed", "rows"), [w[1:] for w in WRONG], ids=[w[0] for w in WRONG]
+)
+def test_wrong_rules_are_found(
+    where: object, name: str, rule: object, seed: int, rows: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = on_host(Writer(seed, rows=rows).program())
+    monkeypatch.setenv("STEPWELL_VERIFY", "buffers")
+    Bufferize().apply(Context(), parse(text))
+    monkeypatch.setattr(where, name, rule)
     with pytest.raises(CompileError, match="compiler bug: after bufferize"):
-        Bufferize().apply(Context(), parse(on_host(Writer(seed).program())))
+        Bufferize().apply(Context(), parse(text))

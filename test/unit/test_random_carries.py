@@ -14,6 +14,15 @@ def test_on_buffers(first: int) -> None:
         check_bufferized(seed)
 
 
+@pytest.mark.parametrize(
+    "first", [1, *(pytest.param(k, marks=pytest.mark.slow) for k in range(25, 1000, 25))]
+)
+def test_replaced_rows(first: int) -> None:
+    """Loops that replace several rows of what they carry, and keep the others."""
+    for seed in range(first, first + 25):
+        check_bufferized(seed, rows=True)
+
+
 FOUND = (
     26,
     30,

@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from stepwell.analysis.sizes import groups_of, kept_axes
 from stepwell.lowering.bufferize.checking.tensors import box_view
 from stepwell.lowering.bufferize.checking.versions import Proof, Region
-from stepwell.lowering.bufferize.views import Reshape, Slice, Steps, join
+from stepwell.lowering.bufferize.views import Reshape, Slice, Steps, join, same_place
 
 
 @dataclass
@@ -81,7 +81,8 @@ class Memory:
 
     def same_or_apart(self, a: Region, b: Region) -> bool:
         """Whether two regions are equal or disjoint in every case."""
-        return all(one == two or self.proof.apart(one, two) for one, two in self._cases(a, b))
+        cases = self._cases(a, b)
+        return all(same_place(one, two) or self.proof.apart(one, two) for one, two in cases)
 
     def _cases(self, a: Region, b: Region) -> Iterator[tuple[Steps, Steps]]:
         """Yield two regions as views of one buffer, for each buffer that both may be in.

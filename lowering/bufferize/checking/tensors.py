@@ -8,6 +8,7 @@ from itertools import product
 from typing import TypeAlias
 
 from xdsl.dialects import arith, scf, tensor
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Block, BlockArgument, SSAValue
 
 from stepwell.analysis.sizes import Shape, Size, Sizes
@@ -46,6 +47,12 @@ class Tensors:
         if isinstance(value, SSAValue) and isinstance(value.owner, arith.ConstantOp):
             return value.owner.value, view
         return value, view
+
+    def shape(self, value: Key) -> Shape:
+        """Return the shape of a tensor."""
+        if isinstance(value, DenseIntOrFPElementsAttr):
+            return tuple(map(Size.of, value.get_shape()))
+        return self.sizes.shape(value) if isinstance(value, SSAValue) else ()
 
     def is_blank(self, value: Key) -> bool:
         """Whether all elements of a tensor are undefined."""

@@ -15,18 +15,21 @@ from xdsl.ir import Operation, SSAValue
 
 from stepwell.analysis.sizes import Shape
 from stepwell.lowering.bufferize.checking.tensors import Key, Tensors
-from stepwell.lowering.bufferize.halos import complement
 from stepwell.lowering.bufferize.views import (
-    Cast,
+    Reshape,
     Slice,
     Steps,
     common,
     covers,
     disjoint,
+    in_one_slice,
     inverse,
     join,
+    outside,
     part,
     relative_view,
+    run_time_values,
+    same_place,
 )
 
 Region: TypeAlias = tuple[Hashable, Steps]
@@ -166,26 +169,30 @@ class Proof:
         return self._known[fact]
 
     def _is_gap(self, fact: Fact) -> bool:
-        """Whether nothing is left of a region: gaps are all of it, or a box and all around it."""
+        """Whether gaps are all of a region, one alone or several boxes together."""
         if any(self.within(fact.path, gap) for gap in fact.gaps):
             return True
-        shape = self._shape(fact)
-        for gap in fact.gaps:
-            box = gap[-1] if gap and gap[:-1] == fact.path else None
-            if isinstance(box, Slice) and box.is_dense and len(box.kept) == len(shape):
-                around = [(*fact.path, each) for each in complement([box], shape)]
-                if all(any(self.within(each, gap) for gap in fact.gaps) for each in around):
-                    return True
-        return False
+        region = part(fact.path)
+        if not region.exact:
+            return False
+        whole = region.box or Slice.all_of(self._shape(fact))
+        rest = [whole]
+        for gap in map(part, fact.gaps):
+            box = gap.box
+            if gap.exact and box is not None and len(box.sizes) == len(whole.sizes):
+                pieces = [outside(self.sizes, box, each) for each in rest]
+                if None not in pieces:
+                    rest = [each for found in pieces for each in found or ()]
+        return not rest
 
     def _shape(self, fact: Fact) -> Shape:
         match fact.view[-1] if fact.view else None:
             case Slice() as box:
                 return tuple(box.sizes[axis] for axis in box.kept)
-            case Cast() | None:
-                return self.sizes.shape(fact.value) if isinstance(fact.value, SSAValue) else ()
-            case reshape:
+            case Reshape() as reshape:
                 return reshape.target
+            case _:
+                return self.tensors.shape(fact.value)
 
     def _prove(self, fact: Fact) -> bool:
         version = fact.version
@@ -200,13 +207,16 @@ class Proof:
             return True
         path, view = fact.path, fact.view  # what holds more holds the part
         is_part = bool(path) and path[-1:] == view[-1:]
-        return is_part and self.holds(fact._replace(path=path[:-1], view=view[:-1]))
+        if is_part and self.holds(fact._replace(path=path[:-1], view=view[:-1])):
+            return True
+        flat = in_one_slice(path)  # as a copy may have written it
+        return flat != path and self.holds(fact._replace(path=flat))
 
     def _from_earlier(self, fact: Fact, version: Version) -> bool:
         """Prove a fact by the version that comes before, or those that may."""
         match version:
             case Whole(tensor=tensor):
-                return tensor == fact.value and fact.path == fact.view
+                return tensor == fact.value and same_place(fact.path, fact.view)
             case Write():
                 return self._split(fact, version)
             case Either():
@@ -247,7 +257,7 @@ class Proof:
             apart = dest is not None and all(self.apart(box, fact.view) for box, _ in pieces)
             return [fact._replace(value=dest)] if apart else None
         found = [
-            fact._replace(path=at, value=piece, view=())
+            fact._replace(path=at, value=piece, view=(), gaps=fact.gaps | self._beyond(at, fact))
             for at, piece in boxes
             if not self.apart(at, fact.path)
         ]
@@ -255,6 +265,13 @@ class Proof:
             gaps = fact.gaps | {at for at, _ in boxes}
             found.append(fact._replace(value=dest, gaps=gaps))
         return found
+
+    def _beyond(self, at: Steps, fact: Fact) -> frozenset[Steps]:
+        """Return the parts of a view that are not in the region of a fact, where they are boxes."""
+        a, b = part(at), part(fact.path)
+        if a.box is None or b.box is None or not (a.exact and b.exact):
+            return frozenset()
+        return frozenset((box,) for box in outside(self.sizes, b.box, a.box) or ())
 
     def _induct(self, fact: Fact, head: Head) -> bool:
         """Prove a fact of the head of a loop: for all iterations at once, so of nothing in one."""
@@ -274,10 +291,7 @@ class Proof:
 
     def _varies(self, loop: Iterations, steps: Steps) -> bool:
         """Whether a view may be another one in each iteration of a loop."""
-        slices = [step for step in steps if isinstance(step, Slice)]
-        sizes = (n for s in slices for n in (*s.offsets, *s.sizes, *s.strides))
-        unknown = self.sizes.unknowns
-        return any(loop.is_inside(v) for n in sizes if n.number is None for v in unknown(n))
+        return any(loop.is_inside(v) for v in run_time_values(self.sizes, steps))
 
 
 def _renamed(fact: Fact, version: Version, names: Mapping[Key, SSAValue]) -> Fact:

@@ -29,6 +29,19 @@ func.func @elsewhere(%x: tensor<4x8xf32>, %v: tensor<3x8xf32>) -> tensor<4x8xf32
   func.return %y : tensor<4x8xf32>
 }
 
+// Rows that concatenations put back into what a loop carries are views, through both of them.
+// CHECK-LABEL: func.func @put_back
+// CHECK:         scf.for {{.*}} iter_args(%[[C:.*]] = %x)
+// CHECK:           tensor.extract_slice %[[C]][3, 0] [1, 8] [1, 1]
+func.func @put_back(%x: tensor<4x8xf32>, %v: tensor<3x8xf32>) -> tensor<4x8xf32> {
+  %y = nd.scan (%c = %x) {length = 3} : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+    %p = nd.slice %c[3:4, :8] : tensor<4x8xf32> -> tensor<1x8xf32>
+    %q = nd.concat %v, %p {axis = 0} : (tensor<3x8xf32>, tensor<1x8xf32>) -> tensor<4x8xf32>
+    nd.yield %q : tensor<4x8xf32>
+  }
+  func.return %y : tensor<4x8xf32>
+}
+
 // CHECK-LABEL: func.func @large
 // CHECK:         tensor.insert_slice %v into %x[1, 0] [3, 8] [1, 1]
 func.func @large(%x: tensor<4x8xf32>, %v: tensor<3x8xf32>) -> tensor<4x8xf32> {
