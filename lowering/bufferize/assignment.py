@@ -68,17 +68,6 @@ class Assignment:
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
         self._places: dict[SSAValue, tuple[Storage, Steps]] = {}
-        self.log: list[Callable[[], None]] = []
-        """The undo actions of all coalescing steps, in order."""
-
-    def __contains__(self, value: SSAValue) -> bool:
-        return value in self._places
-
-    def new(self, variable: Variable, kind: Kind = "local") -> Storage:
-        """Assign a new buffer to a tensor."""
-        storage = self.storage(variable.value, kind)
-        self.assign(variable, storage, ())
-        return storage
 
     def storage(self, value: SSAValue, kind: Kind = "local") -> Storage:
         """Return a new buffer of the type of ``value``."""
@@ -118,26 +107,21 @@ class Assignment:
         """Return the buffer of ``value``, and the view of it."""
         return self.root(*self._places[value])
 
-    def coalesce(self, inner: Storage, outer: Storage, steps: Steps) -> None:
-        """Make all of ``inner`` the view ``steps`` of ``outer``."""
+    def coalesce(self, inner: Storage, outer: Storage, steps: Steps) -> Callable[[], None]:
+        """Make all of ``inner`` the view ``steps`` of ``outer``; return what undoes it."""
         old = (outer.members, outer.views, outer.name, outer.beside)
 
         def undo() -> None:
             inner.within = None
             outer.members, outer.views, outer.name, outer.beside = old
 
-        self.log.append(undo)
         inner.within = (outer, steps)
         moved = [m._replace(steps=join(steps, m.steps)) for m in inner.members]
         outer.members = sorted([*outer.members, *moved], key=lambda m: m.variable.start)
         outer.views = outer.views | {join(steps, path) for path in inner.views}
         outer.name = outer.name or inner.name
         outer.beside = outer.beside or inner.beside
-
-    def undo(self, mark: int) -> None:
-        """Undo the coalescing steps after the first ``mark`` entries of the log."""
-        while len(self.log) > mark:
-            self.log.pop()()
+        return undo
 
     def fits(self, inner: Storage, outer: Storage, steps: Steps) -> bool:
         """Whether every view of ``inner`` is still a view once it is part of ``outer``."""
@@ -170,11 +154,6 @@ def rows_of(sizes: Sizes, parts: Sequence[SSAValue]) -> Iterator[tuple[Slice, St
         yield Slice((Size.of(row), zero), (one, elements), (one, one), (1,)), seen
 
 
-def is_view(op: Operation) -> bool:
-    """Whether ``op`` is a view op: its result aliases its operand."""
-    return isinstance(op, _VIEWS)
-
-
 def step_of(sizes: Sizes, op: Operation) -> Step:
     """Return the step from the operand of a view op to its result."""
     if isinstance(op, tensor.ExtractSliceOp):
@@ -185,9 +164,10 @@ def step_of(sizes: Sizes, op: Operation) -> Step:
     return Reshape.between(groups_of(op), sizes.shape(source), sizes.shape(target))
 
 
-_VIEWS = (
+VIEWS = (
     tensor.ExtractSliceOp,
     tensor.ExpandShapeOp,
     tensor.CollapseShapeOp,
     tensor.CastOp,
 )
+"""Ops whose result is a view of their operand."""

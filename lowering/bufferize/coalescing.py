@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.assignment import Storage
 from stepwell.lowering.bufferize.copies import Copy, Loop
-from stepwell.lowering.bufferize.copy_insertion import Copies
+from stepwell.lowering.bufferize.copy_insertion import insert_copies
 from stepwell.lowering.bufferize.exchanges import Exchanges
 from stepwell.lowering.bufferize.interference import ENDS, Interference, why_not
 from stepwell.lowering.bufferize.kernel_summary import KernelSummary
@@ -37,7 +37,7 @@ class Coalescing:
     def __init__(
         self, function: func.FuncOp, summary: Callable[[kernel.LaunchOp], KernelSummary]
     ) -> None:
-        self.copies = copies = Copies(function, summary)
+        self.copies = copies = insert_copies(function, summary)
         self.summary, self.sizes, self.assigned = summary, copies.sizes, copies.assigned
         self.loops, self.extras, self.undefined = copies.loops, copies.extras, copies.undefined
         self.updated = copies.updated
@@ -45,8 +45,8 @@ class Coalescing:
         self.exchanges = Exchanges(copies, self.interference)
         groups: dict[Operation | None, list[Copy]] = {loop: [] for loop in copies.loops}
         groups[None] = []
-        for copy in copies.all:
-            groups[copies.positions.loop(copy.at)].append(copy)
+        for op, found in copies.of.items():
+            groups[copies.positions.loop(op)] += found
         order = sorted(groups, key=self._order)
         for op in order:
             self._group(copies.loops.get(op) if op is not None else None, groups[op])

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from stepwell.lowering.bufferize.copies import Loop
+from stepwell.lowering.bufferize.parallel_copies import write_copies
 from stepwell.lowering.bufferize.writer import HostWriter, Rule
 
 
@@ -22,7 +23,7 @@ def _branch(writer: HostWriter, op: scf.IfOp) -> None:
         with writer.nested(region.block) as inside:
             writer.body(region.block)
             last = writer.source = _last(region.block)
-            writer.copies(last, "branch")
+            write_copies(writer, last, "branch")
             writer.put(scf.YieldOp(*writer.scalars(last.operands)))
         regions.append(Region(inside))
     writer.source = op
@@ -56,7 +57,7 @@ def _while(writer: HostWriter, op: scf.WhileOp) -> None:
         _enter(writer, loop, first)
         writer.body(before)
         writer.source = condition
-        writer.copies(condition, "hand")
+        write_copies(writer, condition, "hand")
         handed = [*writer.scalars(condition.args), *(writer.roots[s] for s in loop.carried)]
         writer.put(scf.ConditionOp(writer.values[condition.condition], *handed))
     with writer.nested(after, _exchanged(loop, inits)) as second:
@@ -87,7 +88,7 @@ def _last(block: Block) -> Operation:
 
 def _begin(writer: HostWriter, loop: Loop, inits: Sequence[SSAValue]) -> list[SSAValue]:
     """Copy the inits into the slots' buffers; return the operands of the loop."""
-    writer.copies(loop.op, "init")
+    write_copies(writer, loop.op, "init")
     outside = [writer.memory(*writer.places.root(s)) for s in loop.outside]
     return [*writer.scalars(inits), *outside]
 
@@ -106,7 +107,7 @@ def _enter(writer: HostWriter, loop: Loop, block: Block) -> None:
 
 def _yielded(writer: HostWriter, loop: Loop) -> list[SSAValue]:
     """Copy the next values into the slots' buffers; return the operands of the yield."""
-    writer.copies(loop.yields, "next")
+    write_copies(writer, loop.yields, "next")
     carried = [writer.roots[loop.carried[n]] for n in loop.following]
     return [*writer.scalars(loop.yields.operands), *carried]
 
@@ -126,4 +127,4 @@ def _leave(writer: HostWriter, loop: Loop, new: Operation) -> None:
     writer.roots.update(zip(loop.carried, _exchanged(loop, new.results), strict=True))
     for number, storage in loop.results.items():
         writer.roots[storage] = writer.roots[loop.carried[number]]
-    writer.copies(loop.op, "exit")
+    write_copies(writer, loop.op, "exit")

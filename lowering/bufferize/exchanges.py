@@ -16,8 +16,7 @@ from xdsl.ir import Operation
 
 from stepwell.analysis.sizes import Sizes
 from stepwell.lowering.bufferize.assignment import Storage
-from stepwell.lowering.bufferize.copies import Copy, Loop
-from stepwell.lowering.bufferize.copy_insertion import Copies
+from stepwell.lowering.bufferize.copies import Copies, Copy, Loop
 from stepwell.lowering.bufferize.interference import Interference
 from stepwell.lowering.bufferize.intervals import WRITTEN
 from stepwell.lowering.bufferize.views import disjoint, join, part, same_place
@@ -127,9 +126,8 @@ class Exchanges:
                 and all(disjoint(copies.sizes, over, part((box,))) for over in writes)
             ):
                 copy.removed = True
-                hoisted = copies.copy("init", loop.op, init.value, value, (box,))
-                hoisted.seen, hoisted.why = (box,), "a loop keeps this part in two buffers"
-                copies.write(hoisted, start)
+                hoisted = copies.copy("init", loop.op, init.value, value, start, (box,), (box,))
+                hoisted.why = "a loop keeps this part in two buffers"
                 copies.variables[value].live([(start, end)], (box,), ())
 
     def _keeps(self, copy: Copy, buffers: Sequence[Storage]) -> bool:

@@ -22,15 +22,16 @@ from stepwell.analysis.sizes import Size, SizeWriter
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Schedule
 from stepwell.dialects.types import locate, tensor_type
-from stepwell.lowering.bufferize.assignment import rows_of
+from stepwell.lowering.bufferize.assignment import VIEWS, rows_of
 from stepwell.lowering.bufferize.coalescing import Coalescing
 from stepwell.lowering.bufferize.constants import Constants
 from stepwell.lowering.bufferize.control import CONTROL
 from stepwell.lowering.bufferize.dead_code import erase_dead_code
 from stepwell.lowering.bufferize.kernel_summary import KernelSummary
+from stepwell.lowering.bufferize.parallel_copies import Row, write_copies, write_rows
 from stepwell.lowering.bufferize.returns import updated_arguments
 from stepwell.lowering.bufferize.views import Steps, join
-from stepwell.lowering.bufferize.writer import HostWriter, Row, Rule
+from stepwell.lowering.bufferize.writer import HostWriter, Rule
 from stepwell.transforms.passes import fail
 
 Variant = Callable[[kernel.LaunchOp, Sequence[Attribute], Sequence[Steps]], str]
@@ -145,7 +146,7 @@ def _shapes(writer: HostWriter, wanted: Sequence[Size]) -> func.FuncOp:
 def _launch(writer: HostWriter, op: kernel.LaunchOp, variant: Variant) -> None:
     """Write a launch, with the results' buffers as destinations."""
     summary = writer.analysis.summary(op)
-    writer.copies(op, "update")
+    write_copies(writer, op, "update")
     inputs = [_operand(writer, v) for v in op.inputs]
     stack, rows = _stacked(writer, op, summary)
     results = op.results if stack is None else stack.results
@@ -189,12 +190,12 @@ def _operand(writer: HostWriter, value: SSAValue) -> SSAValue:
 
 def _insert_slice(writer: HostWriter, op: tensor.InsertSliceOp) -> None:
     """Write the remaining copies of an insertion: none if both tensors are in place."""
-    writer.copies(op, "update")
-    writer.copies(op, "insert")
+    write_copies(writer, op, "update")
+    write_copies(writer, op, "insert")
 
 
 def _insert(writer: HostWriter, op: tensor.InsertOp) -> None:
-    writer.copies(op, "update")
+    write_copies(writer, op, "update")
     indices = [writer.values[v] for v in op.indices]
     writer.put(memref.StoreOp.get(writer.values[op.scalar], writer.place(op.result), indices))
 
@@ -241,15 +242,21 @@ def _return(writer: HostWriter, op: func.ReturnOp) -> None:
         if (place := writer.places.of(value)) != (returned.output, ())
         and value not in writer.analysis.undefined
     ]
-    writer.parallel_copy(rows, "arguments take each other's memory")
+    write_rows(writer, rows, "arguments take each other's memory")
     writer.put(func.ReturnOp())
+
+
+def _view(writer: HostWriter, op: Operation) -> None:
+    """Write the copy that a view needs, if any."""
+    write_copies(writer, op, "slice")
 
 
 _RULES: Mapping[type[Operation], Rule] = {
     **CONTROL,
+    **dict.fromkeys(VIEWS, _view),
     tensor.EmptyOp: lambda writer, op: None,
     tensor.InsertSliceOp: _insert_slice,
-    kernel.StackOp: lambda writer, op: writer.copies(op, "insert"),
+    kernel.StackOp: lambda writer, op: write_copies(writer, op, "insert"),
     tensor.InsertOp: _insert,
     tensor.ExtractOp: _extract,
     tensor.DimOp: _dim,

@@ -14,8 +14,7 @@ from xdsl.ir import Operation
 
 from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.assignment import Member, Storage
-from stepwell.lowering.bufferize.copies import Copy, Loop
-from stepwell.lowering.bufferize.copy_insertion import Copies
+from stepwell.lowering.bufferize.copies import Copies, Copy, Loop
 from stepwell.lowering.bufferize.intervals import Reads, Variable
 from stepwell.lowering.bufferize.views import (
     Steps,
@@ -101,10 +100,9 @@ class Interference:
         group, others = self._group(inner), self._group(outer)
         if group is None or others is None:
             return why_not(inner, outer)
-        mark = len(self.assigned.log)
-        self.assigned.coalesce(inner, outer, view)
+        undo = self.assigned.coalesce(inner, outer, view)
         if why := self._interfere(group, others, view):
-            self.assigned.undo(mark)
+            undo()
         return why
 
     def _view_dominates_writes(self, inner: Storage, outer: Storage, view: Steps) -> bool:
@@ -141,20 +139,15 @@ class Interference:
         ends = loop.ends[number]
         if storage.kind != "local" or any(self.assigned.root(each)[1] for each in ends):
             return False
-
-        def undo() -> None:
-            storage.kind, storage.ends, storage.loop = "local", [], None
-            del loop.results[number]
-            self.results.remove(storage)
-
         storage.kind, storage.ends, storage.loop = "result", ends, loop.op
         loop.results[number] = storage
         self.results.append(storage)
         others = self._aliases(storage)
         if others is None or self._interfere(storage.members, others, ()):
-            undo()
+            storage.kind, storage.ends, storage.loop = "local", [], None
+            del loop.results[number]
+            self.results.remove(storage)
             return False
-        self.assigned.log.append(undo)
         return True
 
     def _exchanges(self, loop: Loop, a: Storage, b: Storage) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
@@ -19,21 +19,12 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from stepwell.analysis.sizes import Size, SizeWriter
 from stepwell.dialects.types import UNKNOWN
-from stepwell.lowering.bufferize.assignment import Storage, is_view
+from stepwell.lowering.bufferize.assignment import Storage
 from stepwell.lowering.bufferize.coalescing import Coalescing
 from stepwell.lowering.bufferize.constants import Constants
-from stepwell.lowering.bufferize.copies import Kind
 from stepwell.lowering.bufferize.definitions import blocks_around, definition
-from stepwell.lowering.bufferize.views import (
-    Slice,
-    Steps,
-    contiguous,
-    disjoint,
-    inverse,
-    join,
-    part,
-)
-from stepwell.transforms.passes import fail, remark
+from stepwell.lowering.bufferize.views import Steps, contiguous
+from stepwell.transforms.passes import fail
 
 Rule: TypeAlias = "Callable[[HostWriter, Any], None]"
 """Writes the ops on buffers for one op on tensors."""
@@ -55,15 +46,6 @@ class _Frame:
     def close(self) -> None:
         """Add the written ops to the block."""
         self.new.add_ops([*self.first, *self.ops])
-
-
-class Row(NamedTuple):
-    """A tensor to be copied from a source to a target place; ``why`` is for the remark."""
-
-    value: SSAValue
-    source: tuple[Storage, Steps]
-    target: tuple[Storage, Steps]
-    why: str
 
 
 class HostWriter:
@@ -102,8 +84,6 @@ class HostWriter:
             self.source = op
             if (rule := self._rules.get(type(op))) is not None:
                 rule(self, op)
-            elif is_view(op):
-                self.copies(op, "slice")
             else:
                 self.scalar(op)
 
@@ -227,91 +207,8 @@ class HostWriter:
         layout = NoneAttr()
         if not contiguous(has):
             layout = StridedLayoutAttr(has.get_strides() or [], None)
-        return self._cast(value, MemRefType(type.element_type, type.get_shape(), layout))
+        return self.cast(value, MemRefType(type.element_type, type.get_shape(), layout))
 
-    def _cast(self, value: SSAValue, type: MemRefType[Attribute]) -> SSAValue:
+    def cast(self, value: SSAValue, type: MemRefType[Attribute]) -> SSAValue:
+        """Return a buffer cast to another type."""
         return value if type == value.type else self.put(memref.CastOp.get(value, type)).results[0]
-
-    # -- copies
-
-    def copies(self, at: Operation, *kinds: Kind) -> None:
-        """Write the remaining copies at an op, of the given kinds, as a parallel copy."""
-        rows: list[Row] = []
-        for copy in self.analysis.left(at):
-            if copy.kind in kinds:
-                _, target = self.analysis.interference.ends(copy)
-                storage, steps = self.places.of(copy.value)
-                if all(isinstance(step, Slice) for step in copy.seen):
-                    steps = join(steps, copy.seen)
-                else:  # no view exists, as the layout is not contiguous: copy before the reshape
-                    back = inverse(copy.seen)
-                    assert back is not None, "a reshape has an inverse"
-                    target = target[0], join(target[1], back)
-                rows.append(Row(copy.value, (storage, steps), target, copy.why))
-        self.parallel_copy(rows, "two carried tensors are exchanged")
-
-    def parallel_copy(self, rows: Sequence[Row], why: str) -> None:
-        """Write a parallel copy in sequence; a temporary breaks each cycle.
-
-        It ends after at most two rounds a row: a round writes a row, or, where every row overwrites
-        a source, gives a temporary to a source that is overwritten. No row overwrites a temporary.
-
-        why : the reason for a cycle, for the remark
-        """
-        left = list(rows)
-        while left:
-            over = {r: next((o for o in left if self._overwrites_source(r, o)), None) for r in left}
-            if (row := next((r for r, other in over.items() if other is None), None)) is None:
-                self._break_cycle(left, over, why)
-                continue
-            left.remove(row)
-            if row.why or row.source[0].members:
-                self.copy_from(
-                    self.memory(*row.source), row.value, self.memory(*row.target), row.why
-                )
-            else:
-                self.put_copy(self.memory(*row.source), self.memory(*row.target))
-
-    def _break_cycle(self, left: list[Row], over: Mapping[Row, Row | None], why: str) -> None:
-        """Copy a source of a cycle of rows, each of which overwrites the next, to a temporary."""
-        row, passed = left[0], set[Row]()
-        while row not in passed:  # at most once around all rows
-            passed.add(row)
-            other = over[row]
-            assert other is not None
-            row = other
-        aside = self.places.storage(row.value)
-        aside.beside = self.source
-        self.copy_from(self.memory(*row.source), row.value, self.memory(aside), why)
-        left[left.index(row)] = row._replace(source=(aside, ()), why="")
-
-    def _overwrites_source(self, row: Row, other: Row) -> bool:
-        """Whether a copy overwrites the source of another."""
-        if row is other:
-            return False
-        return any(
-            not disjoint(self.sizes, part(over), part(read))
-            for source in self._ends(*other.source)
-            for over, read in self.analysis.interference.shared(row.target, source)
-        )
-
-    def _ends(self, source: Storage, steps: Steps) -> list[tuple[Storage, Steps]]:
-        """Return a place with those outside of a loop that it may be in a copy after the loop."""
-        loop, found = self.analysis.loops.get(self.source), [(source, steps)]
-        if loop is not None and source in loop.carried:
-            ends = loop.ends[loop.carried.index(source)]
-            found += [self.places.root(end, steps) for end in ends]
-        return found
-
-    def copy_from(self, buffer: SSAValue, value: SSAValue, into: SSAValue, why: str) -> None:
-        """Copy ``value`` from ``buffer`` to ``into``, with a remark."""
-        name = f"%{value.name_hint}" if value.name_hint else "a tensor"
-        remark(self.source, f"{name} is copied because {why or 'its place is taken'}")
-        self.put_copy(buffer, into)
-
-    def put_copy(self, buffer: SSAValue, into: SSAValue) -> None:
-        """Append a copy; xDSL wants equal shapes, so the source is cast to that of ``into``."""
-        has, goal = buffer.type, into.type
-        assert isinstance(has, MemRefType) and isinstance(goal, MemRefType)
-        buffer = self._cast(buffer, MemRefType(has.element_type, goal.get_shape(), has.layout))
-        self.put(memref.CopyOp(buffer, into))

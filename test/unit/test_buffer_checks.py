@@ -21,15 +21,20 @@ from stepwell.core.diagnostics import CompileError
 from stepwell.dialects.interpreter import Interpreter
 from stepwell.dialects.kernel import LaunchOp
 from stepwell.lowering import bufferize
-from stepwell.lowering.bufferize import Bufferize, exchanges, interference
+from stepwell.lowering.bufferize import (
+    Bufferize,
+    control_copies,
+    exchanges,
+    interference,
+    parallel_copies,
+)
 from stepwell.lowering.bufferize.assignment import Storage
 from stepwell.lowering.bufferize.checking import Assumptions, check_buffers
-from stepwell.lowering.bufferize.copy_insertion import Copies
+from stepwell.lowering.bufferize.copies import Copies
 from stepwell.lowering.bufferize.exchanges import Exchanges
 from stepwell.lowering.bufferize.interference import Interference
 from stepwell.lowering.bufferize.intervals import Positions
 from stepwell.lowering.bufferize.views import Steps
-from stepwell.lowering.bufferize.writer import HostWriter
 
 Place = tuple[Storage, Steps]
 
@@ -167,10 +172,10 @@ WRONG: tuple[tuple[str, object, str, object, int, bool], ...] = (
     ("all copies may be hoisted", exchanges, "disjoint", lambda *_: True, 118, True),
     ("no copy is in the loop", Exchanges, "_is_before", lambda *_: True, 118, True),
     ("all parts are loop-invariant", Copies, "is_invariant", lambda *_: True, 30, False),
-    ("copies in any order", HostWriter, "_overwrites_source", lambda *_: False, 7, False),
+    ("copies in any order", parallel_copies, "_overwrites", lambda *_: False, 7, False),
     (
         "no slot is read",
-        Copies,
+        control_copies,
         "_unread",
         lambda copies, _: {s for s in copies.variables if isinstance(s.owner, Block)},
         0,

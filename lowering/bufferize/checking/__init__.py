@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects import func, memref, scf, tensor
-from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from stepwell.analysis.sizes import Sizes
@@ -23,6 +22,7 @@ from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.lowering.bufferize.assignment import rows_of
 from stepwell.lowering.bufferize.checking.memory import Memory
+from stepwell.lowering.bufferize.checking.scalars import Scalars, arrays, is_array
 from stepwell.lowering.bufferize.checking.tensors import Key, Tensors, element
 from stepwell.lowering.bufferize.checking.versions import (
     After,
@@ -74,8 +74,7 @@ class _Checker:
         self.proof = Proof(self.tensors)
         self.reads: list[tuple[Operation, Fact]] = []
         """The facts to prove, with the op that relies on each."""
-        self.scalars: dict[Hashable, SSAValue] = {}
-        """Results of scalar ops on tensors by value number: op, attributes and operands."""
+        self.scalars = Scalars(self.sizes)
         given = len(before.args)
         outputs = after.args[given:]
         updated = updated_arguments(before)
@@ -112,7 +111,7 @@ class _Checker:
         rest, op, now = iter(new.ops), None, None
         for op in old.ops:
             if type(op) not in _EVENTS:
-                self._scalar(op, None)
+                self.scalars.record(op)
                 continue
             stores = len(op.operands) if isinstance(op, _FROM_SCALARS) else 1
             for number in range(stores):
@@ -142,21 +141,8 @@ class _Checker:
                 case _ if type(op) in _ON_BUFFERS:
                     return op
                 case _:
-                    self._scalar(op, self.scalars)
+                    self.scalars.match(op)
         return None
-
-    def _scalar(self, op: Operation, known: dict[Hashable, SSAValue] | None) -> None:
-        """Equate a scalar op on buffers with its equal in ``known``; if None, record the op."""
-        if op.regions or not op.results or any(_is_array(v) for v in op.operands):
-            return
-        made = tuple(self.sizes.of(v) for v in op.operands)
-        of = (*sorted(op.properties.items()), *sorted(op.attributes.items()))
-        for number, result in enumerate(op.results):
-            key = type(op), of, made, result.type, number
-            if known is None:
-                self.scalars.setdefault(key, result)
-            elif key in known:
-                self.sizes.equate(result, known[key])
 
     # -- reads and writes
 
@@ -187,8 +173,7 @@ class _Checker:
 
     def equal(self, op: Operation, old: Sequence[SSAValue], new: Sequence[SSAValue]) -> None:
         """Check that scalar operands are the same."""
-        scalars = [v for v in old if not _is_array(v)], [v for v in new if not _is_array(v)]
-        if [self.sizes.of(v) for v in scalars[0]] != [self.sizes.of(v) for v in scalars[1]]:
+        if self.scalars.numbers(old) != self.scalars.numbers(new):
             self.fault(op, f"{op.name} has other scalars")
 
     def _copy(self, op: memref.CopyOp, state: State) -> None:
@@ -204,7 +189,7 @@ class _Checker:
             self.fault(new, "another kernel is launched")
         reads = (*summary.reads_input, *summary.reads_destination)
         for old, now, read in zip(op.operands, new.operands, reads, strict=False):
-            if read and _is_array(old):
+            if read and is_array(old):
                 self.read(new, now, old, state)
         self.equal(new, op.inputs, new.inputs)
         self._check_aliasing(new, [*summary.reads_input, *[True] * len(new.outputs)])
@@ -222,7 +207,7 @@ class _Checker:
         name = new.callee.root_reference.data
         pairs = choices.aliases(self.kernels.on_buffers(name))
         for j in range(len(new.inputs), len(new.operands)):
-            for i in (i for i in range(j) if reads[i] and _is_array(new.operands[i])):
+            for i in (i for i in range(j) if reads[i] and is_array(new.operands[i])):
                 a, b = (self.memory.region(new.operands[k]) for k in (i, j))
                 shared = (i, j) in pairs and self.memory.same_or_apart(a, b)
                 if not shared and self.memory.overlap(a, b):
@@ -240,16 +225,13 @@ class _Checker:
     def load(self, op: Any, new: Any, state: State, number: int) -> None:
         """Walk the read of one element."""
         self.equal(new, op.indices, new.indices)
-        self.read(new, new.memref, op.tensor, state, element(self._at(op.indices)))
+        self.read(new, new.memref, op.tensor, state, element(self.scalars.numbers(op.indices)))
         self.sizes.equate(new.results[0], op.result)
-
-    def _at(self, indices: Sequence[SSAValue]) -> tuple[Any, ...]:
-        return tuple(self.sizes.of(v) for v in indices)
 
     def store(self, op: Any, new: Any, state: State, number: int) -> None:
         """Walk the write of one element; the rest of the buffer keeps its contents."""
         at, key = self.tensors.pieces(op.results[0])[0][number]
-        if element(self._at(new.indices)) != at:
+        if element(self.scalars.numbers(new.indices)) != at:
             self.fault(new, "an element is stored elsewhere")
         scalar = op.scalar if isinstance(op, tensor.InsertOp) else op.operands[number]
         self.equal(new, [scalar], [new.value])
@@ -274,12 +256,7 @@ class _Checker:
         for buffer in state:
             versions = sides[0][buffer], sides[1][buffer]
             state[buffer] = Either(versions, (yields[0], yields[1]))
-        self._equate_scalars(op.results, new.results)
-
-    def _equate_scalars(self, old: Sequence[SSAValue], new: Sequence[SSAValue]) -> None:
-        """Equate the scalars among block arguments or results, on tensors and on buffers."""
-        for was, now in zip([v for v in old if not _is_array(v)], new, strict=False):
-            self.sizes.equate(now, was)
+        self.scalars.equate(op.results, new.results)
 
     def for_loop(self, op: Any, new: Any, state: State, number: int) -> None:
         """Walk a for loop: it is left at the head of the iteration that is not run."""
@@ -298,11 +275,11 @@ class _Checker:
         test, test_now = op.before_region.block, new.before_region.block
         old, now = op.after_region.block, new.after_region.block
         loop, heads = self._enter((op, new), op.arguments, new.arguments, (test, test_now), state)
-        self._equate_scalars(old.args, now.args)
+        self.scalars.equate(old.args, now.args)
         inside: State = dict(heads)
         condition, handed = self.block(test, test_now, inside)
         left = dict(inside)
-        for value, argument in zip(_arrays(handed.operands), _arrays(now.args), strict=True):
+        for value, argument in zip(arrays(handed.operands), arrays(now.args), strict=True):
             self.memory.bind(argument, self.memory.region(value))
         end, last = self.block(old, now, inside)
         self._close(loop, heads, inside, end, last)
@@ -318,9 +295,9 @@ class _Checker:
     ) -> tuple[Iterations, dict[Hashable, Head]]:
         """Return a loop, and the version of each buffer at its head."""
         old, now = blocks
-        self._equate_scalars(old.args, now.args)
-        arguments, regions = _arrays(now.args), [self.memory.region(v) for v in _arrays(given)]
-        starts: dict[Key, SSAValue] = dict(zip(_arrays(old.args), _arrays(inits), strict=True))
+        self.scalars.equate(old.args, now.args)
+        arguments, regions = arrays(now.args), [self.memory.region(v) for v in arrays(given)]
+        starts: dict[Key, SSAValue] = dict(zip(arrays(old.args), arrays(inits), strict=True))
         loop = Iterations(ops, starts, arguments, regions)
         heads = {buffer: Head(loop, (version, ())) for buffer, version in state.items()}
         following = _following(ops[1], arguments)
@@ -340,8 +317,8 @@ class _Checker:
         last: Operation,
     ) -> None:
         """Let a loop go on with what its body yields."""
-        loop.nexts = dict(zip(loop.starts, _arrays(end.operands), strict=True))
-        regions = [self.memory.region(v) for v in _arrays(last.operands)]
+        loop.nexts = dict(zip(loop.starts, arrays(end.operands), strict=True))
+        regions = [self.memory.region(v) for v in arrays(last.operands)]
         ours = [*loop.given, *((a, ()) for a in loop.arguments)]
         for number, (buffer, path) in enumerate(regions):
             taken = any(self.memory.overlap((buffer, path), other) for other in regions[:number])
@@ -362,10 +339,10 @@ class _Checker:
     ) -> None:
         """Leave a loop with these values, on tensors and on buffers, as its results."""
         op, new = loop.ops
-        loop.results = dict(zip(_arrays(op.results), _arrays(values), strict=True))
+        loop.results = dict(zip(arrays(op.results), arrays(values), strict=True))
         for buffer in state:
             state[buffer] = After(loop, left[buffer])
-        for result, value in zip(_arrays(new.results), _arrays(buffers), strict=True):
+        for result, value in zip(arrays(new.results), arrays(buffers), strict=True):
             buffer, path = self.memory.region(value)
             held = After(loop, left[buffer]), path
             ends = self._ends(loop, last, (buffer, path))
@@ -376,12 +353,12 @@ class _Checker:
             else:
                 self.memory.choose(new, result, ends)
                 state[result] = Write(Blank(), (), held)
-        self._equate_scalars(op.results, new.results)
+        self.scalars.equate(op.results, new.results)
 
     def _ends(self, loop: Iterations, last: Operation, region: Region) -> Sequence[Region]:
         """Return the buffers before a loop that ``region`` may be after it."""
         arguments: list[Region] = [(a, ()) for a in loop.arguments]
-        ends = [self.memory.region(v) for v in _arrays(last.operands)]
+        ends = [self.memory.region(v) for v in arrays(last.operands)]
         if region not in arguments or not all(end in arguments for end in ends):
             return loop.given
         numbers = cycle([arguments.index(end) for end in ends], arguments.index(region))
@@ -393,22 +370,14 @@ class _Checker:
 def _following(loop: Operation, arguments: Sequence[SSAValue]) -> list[int]:
     """Return the permutation of a loop's buffers per iteration, empty if there is none."""
     block = loop.regions[-1].block
-    names, last = _arrays(block.args), block.last_op
+    names, last = arrays(block.args), block.last_op
     if isinstance(loop, scf.WhileOp):
         test = loop.before_region.block.last_op
-        if test is None or _arrays(test.operands) != arguments:
+        if test is None or arrays(test.operands) != arguments:
             return []
-    ends = _arrays(last.operands) if last is not None else []
+    ends = arrays(last.operands) if last is not None else []
     found = [names.index(end) for end in ends if end in names]
     return found if sorted(found) == list(range(len(names))) else []
-
-
-def _is_array(value: SSAValue) -> bool:
-    return isinstance(value.type, TensorType | MemRefType)
-
-
-def _arrays(values: Sequence[SSAValue]) -> list[SSAValue]:
-    return [v for v in values if _is_array(v)]
 
 
 _FROM_SCALARS = tensor.FromElementsOp | tensor.SplatOp

@@ -14,7 +14,7 @@ from xdsl.ir import Block, BlockArgument, SSAValue
 from stepwell.analysis.sizes import Shape, Size, Sizes
 from stepwell.dialects import kernel
 from stepwell.dialects.types import tensor_type
-from stepwell.lowering.bufferize.assignment import is_view, rows_of, slice_of, step_of
+from stepwell.lowering.bufferize.assignment import VIEWS, rows_of, slice_of, step_of
 from stepwell.lowering.bufferize.views import Cast, Slice, Step, Steps, join
 
 Key: TypeAlias = Hashable
@@ -35,7 +35,7 @@ class Tensors:
                 value = handed
                 continue
             op = value.owner
-            if isinstance(op, Block) or not is_view(op):
+            if isinstance(op, Block) or not isinstance(op, VIEWS):
                 break
             step = step_of(self.sizes, op)
             value = op.operands[0]
