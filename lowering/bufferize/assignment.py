@@ -6,11 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from xdsl.dialects import tensor
+from xdsl.dialects import memref, tensor
 from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from stepwell.analysis.sizes import Shape, Size, Sizes, groups_of, kept_axes, product
+from stepwell.analysis.sizes import (
+    Shape,
+    Size,
+    Sizes,
+    groups_of,
+    kept_axes,
+    product,
+    static_shape,
+)
 from stepwell.dialects.types import tensor_type
 from stepwell.lowering.bufferize.intervals import Variable
 from stepwell.lowering.bufferize.views import (
@@ -50,7 +58,7 @@ class Storage:
     sizes: Shape
     within: tuple[Storage, Steps] | None = None
     members: list[Member] = field(default_factory=list[Member])
-    """The tensors assigned to it, each with its view, in order of their first writes."""
+    """The tensors assigned to it, each with its view; the first one has made it."""
     views: set[Steps] = field(default_factory=set[Steps])
     """All views of it that the function takes."""
     name: str | None = None
@@ -117,7 +125,7 @@ class Assignment:
 
         inner.within = (outer, steps)
         moved = [m._replace(steps=join(steps, m.steps)) for m in inner.members]
-        outer.members = sorted([*outer.members, *moved], key=lambda m: m.variable.start)
+        outer.members = [*outer.members, *moved]
         outer.views = outer.views | {join(steps, path) for path in inner.views}
         outer.name = outer.name or inner.name
         outer.beside = outer.beside or inner.beside
@@ -130,15 +138,17 @@ class Assignment:
         return all(view_type(outer.type, join(steps, path)) is not None for path in inner.views)
 
 
-def slice_of(sizes: Sizes, op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> Slice:
+def slice_of(
+    sizes: Sizes, op: tensor.ExtractSliceOp | tensor.InsertSliceOp | memref.SubviewOp
+) -> Slice:
     """Return the slice that ``op`` extracts or overwrites."""
-    small = op.result if isinstance(op, tensor.ExtractSliceOp) else op.source
+    small = op.source if isinstance(op, tensor.InsertSliceOp) else op.result
     static = op.static_sizes.get_values()
     return Slice(
         sizes.mixed(op.static_offsets.get_values(), op.offsets),
         sizes.mixed(static, op.sizes),
         sizes.mixed(op.static_strides.get_values(), op.strides),
-        kept_axes(static, tensor_type(small).get_shape()),
+        kept_axes(static, static_shape(small.type)),
     )
 
 
@@ -156,11 +166,11 @@ def rows_of(sizes: Sizes, parts: Sequence[SSAValue]) -> Iterator[tuple[Slice, St
 
 def step_of(sizes: Sizes, op: Operation) -> Step:
     """Return the step from the operand of a view op to its result."""
-    if isinstance(op, tensor.ExtractSliceOp):
+    if isinstance(op, tensor.ExtractSliceOp | memref.SubviewOp):
         return slice_of(sizes, op)
     source, target = op.operands[0], op.results[0]
-    if isinstance(op, tensor.CastOp):
-        return Cast(tensor_type(source).get_shape(), tensor_type(target).get_shape())
+    if isinstance(op, tensor.CastOp | memref.CastOp):
+        return Cast(static_shape(source.type), static_shape(target.type))
     return Reshape.between(groups_of(op), sizes.shape(source), sizes.shape(target))
 
 

@@ -91,7 +91,6 @@ class Exchanges:
             members = loop.carried[other].members
             outside.members += [m._replace(without=m.without + without) for m in members]
             outside.views = outside.views | loop.carried[other].views
-        outside.members.sort(key=lambda member: member.variable.start)
         return outside
 
     # -- copies that are the same in all iterations

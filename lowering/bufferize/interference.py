@@ -97,9 +97,10 @@ class Interference:
         """Make one buffer a view of another; return why they interfere, "" after success."""
         if any(self._exchanges(loop, inner, outer) for loop in self.copies.loops.values()):
             return "a loop exchanges them"
-        group, others = self._group(inner), self._group(outer)
-        if group is None or others is None:
+        aliases, others = self._aliases(inner), self._aliases(outer)
+        if aliases is None or others is None:
             return why_not(inner, outer)
+        group, others = [*inner.members, *aliases], [*outer.members, *others]
         undo = self.assigned.coalesce(inner, outer, view)
         if why := self._interfere(group, others, view):
             undo()
@@ -155,11 +156,6 @@ class Interference:
         roots = [self.assigned.root(storage)[0] for storage in loop.outside]
         return a in roots and b in roots
 
-    def _group(self, storage: Storage) -> list[Member] | None:
-        """Return the members of a buffer and of all buffers that may alias it."""
-        aliases = self._aliases(storage)
-        return None if aliases is None else sorted([*storage.members, *aliases], key=_start)
-
     def _aliases(self, storage: Storage) -> list[Member] | None:
         """Return the members of other buffers that may alias one; None if one is larger."""
         ends = [self.assigned.root(end)[0] for result in self.results for end in result.ends]
@@ -174,17 +170,16 @@ class Interference:
                 if steps is None:
                     return None
                 found += [m._replace(steps=join(steps, m.steps)) for m in other.members]
-        return sorted(found, key=_start)
+        return found
 
     # -- the predicate
 
     def _interfere(self, inner: Sequence[Member], outer: Sequence[Member], view: Steps) -> str:
         """Return how a member of ``inner``, seen through ``view``, interferes with ``outer``.
 
-        outer : in order of their first positions
-
         The result is a message for the remark, or "" if there is no interference.
         """
+        inner, outer = (sorted(each, key=lambda m: m.variable.start) for each in (inner, outer))
         starts = [m.variable.start for m in outer]
         stops = list(accumulate((m.variable.stop for m in outer), max))
         for member in inner:
@@ -269,10 +264,6 @@ _FIXED = {
     "carried": "a loop exchanges its buffer",
     "result": ENDS,
 }
-
-
-def _start(member: Member) -> int:
-    return member.variable.start
 
 
 def _name(member: Member) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
 
-from stepwell.analysis.sizes import groups_of, kept_axes
-from stepwell.lowering.bufferize.checking.tensors import box_view
+from stepwell.lowering.bufferize.checking.tensors import view_of
 from stepwell.lowering.bufferize.checking.versions import Proof, Region
-from stepwell.lowering.bufferize.views import Reshape, Slice, Steps, join, same_place
+from stepwell.lowering.bufferize.views import Steps, join, same_place
+
+_VIEWS = (memref.CastOp, memref.SubviewOp, memref.ExpandShapeOp, memref.CollapseShapeOp)
 
 
 @dataclass
@@ -44,25 +44,10 @@ class Memory:
 
     def view(self, op: Operation) -> bool:
         """Bind the result of a view op to its region; return False if ``op`` is no view."""
-        match op:
-            case memref.CastOp():
-                step = ()
-            case memref.SubviewOp():
-                static = op.static_sizes.get_values()
-                result = op.result.type
-                assert isinstance(result, MemRefType)
-                offsets = self.proof.sizes.mixed(op.static_offsets.get_values(), op.offsets)
-                strides = self.proof.sizes.mixed(op.static_strides.get_values(), op.strides)
-                kept = kept_axes(static, result.get_shape())
-                box = Slice(offsets, self.proof.sizes.mixed(static, op.sizes), strides, kept)
-                step = box_view(box, self.proof.sizes.shape(op.source))
-            case memref.ExpandShapeOp() | memref.CollapseShapeOp():
-                shapes = [self.proof.sizes.shape(v) for v in (op.operands[0], op.results[0])]
-                step = (Reshape.between(groups_of(op), *shapes),)
-            case _:
-                return False
+        if not isinstance(op, _VIEWS):
+            return False
         buffer, path = self._regions[op.operands[0]]
-        self.bind(op.results[0], (buffer, join(path, step)))
+        self.bind(op.results[0], (buffer, join(path, view_of(self.proof.sizes, op))))
         return True
 
     def choose(self, loop: Operation, value: SSAValue, among: Sequence[Region]) -> None:

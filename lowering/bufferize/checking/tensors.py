@@ -9,13 +9,13 @@ from typing import TypeAlias
 
 from xdsl.dialects import arith, scf, tensor
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
-from xdsl.ir import Block, BlockArgument, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from stepwell.analysis.sizes import Shape, Size, Sizes
 from stepwell.dialects import kernel
 from stepwell.dialects.types import tensor_type
 from stepwell.lowering.bufferize.assignment import VIEWS, rows_of, slice_of, step_of
-from stepwell.lowering.bufferize.views import Cast, Slice, Step, Steps, join
+from stepwell.lowering.bufferize.views import Cast, Slice, Steps, join
 
 Key: TypeAlias = Hashable
 """A tensor of the program on tensors: a value, a constant's elements, or one inserted element."""
@@ -29,7 +29,7 @@ class Tensors:
 
     def root(self, value: Key) -> tuple[Key, Steps]:
         """Return the tensor that ``value`` is a view of, and the view."""
-        steps: list[Step] = []
+        view: Steps = ()
         while isinstance(value, SSAValue):
             if (handed := _handed(value)) is not None:
                 value = handed
@@ -37,13 +37,7 @@ class Tensors:
             op = value.owner
             if isinstance(op, Block) or not isinstance(op, VIEWS):
                 break
-            step = step_of(self.sizes, op)
-            value = op.operands[0]
-            if isinstance(step, Slice):
-                steps += box_view(step, self.sizes.shape(value))
-            elif not isinstance(step, Cast):
-                steps.append(step)
-        view = join((), tuple(reversed(steps)))
+            value, view = op.operands[0], join(view_of(self.sizes, op), view)
         if isinstance(value, SSAValue) and isinstance(value.owner, arith.ConstantOp):
             return value.owner.value, view
         return value, view
@@ -87,6 +81,17 @@ def _handed(value: SSAValue) -> SSAValue | None:
     test = loop.before_region.block.last_op
     assert isinstance(test, scf.ConditionOp) and isinstance(value, BlockArgument)
     return test.args[value.index]
+
+
+def view_of(sizes: Sizes, op: Operation) -> Steps:
+    """Return the view that a view op on tensors or buffers takes of its operand, but for casts."""
+    match step := step_of(sizes, op):
+        case Slice():
+            return box_view(step, sizes.shape(op.operands[0]))
+        case Cast():
+            return ()
+        case _:
+            return (step,)
 
 
 def box_view(box: Slice, whole: Shape) -> Steps:
