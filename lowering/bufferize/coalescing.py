@@ -15,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 
 from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.assignment import Storage
-from stepwell.lowering.bufferize.copies import Copy, Loop
+from stepwell.lowering.bufferize.copies import Copy
 from stepwell.lowering.bufferize.copy_insertion import insert_copies
 from stepwell.lowering.bufferize.exchanges import Exchanges
 from stepwell.lowering.bufferize.interference import ENDS, Interference, why_not
@@ -43,38 +43,29 @@ class Coalescing:
         self.updated = copies.updated
         self.interference = Interference(copies)
         self.exchanges = Exchanges(copies, self.interference)
-        groups: dict[Operation | None, list[Copy]] = {loop: [] for loop in copies.loops}
-        groups[None] = []
+        positions = copies.positions
+        loops = sorted(copies.loops, key=lambda op: (-positions.depth(op), positions.start(op)))
+        groups: dict[Operation | None, list[Copy]] = {loop: [] for loop in (*loops, None)}
         for op, found in copies.of.items():
-            groups[copies.positions.loop(op)] += found
-        order = sorted(groups, key=self._order)
-        for op in order:
-            self._group(copies.loops.get(op) if op is not None else None, groups[op])
+            groups[positions.loop(op)] += found
+        for op, found in groups.items():
+            for copy in sorted(found, key=self._order):
+                self._remove(copy)
+            if op is not None:
+                self.exchanges.close(copies.loops[op])
         last = function.body.block.last_op
         assert isinstance(last, func.ReturnOp)
         self.returned = self._settle_results(last.operands)
 
-    def _order(self, loop: Operation | None) -> tuple[int, int]:
-        if loop is None:
-            return (0, 0)
-        return -self.copies.positions.depth(loop) - 1, self.copies.positions.start(loop)
-
-    def _group(self, loop: Loop | None, copies: Sequence[Copy]) -> None:
-        """Remove the copies directly inside one loop, or outside of all loops."""
-        for copy in sorted(copies, key=self._position):
-            if copy.kind != "next":
-                self._remove(copy)
-        if loop is not None:
-            for copy in loop.nexts:
-                self._remove(copy)
-            self.exchanges.close(loop)
-
-    def _position(self, copy: Copy) -> tuple[int, int]:
+    def _order(self, copy: Copy) -> tuple[int, int]:
+        """Return the order of copies of one loop: slices late, what the loop carries last."""
         positions = self.copies.positions
         if copy.kind == "exit":
             return 0, positions.end(copy.at)
-        late = copy.kind == "slice" or (copy.kind == "insert" and not copy.steps)
-        return int(late), positions.start(copy.at)
+        late = {"slice": 1, "next": 2}.get(copy.kind, 0)
+        if copy.kind == "insert" and not copy.steps:
+            late = 1
+        return late, positions.start(copy.at)
 
     def _remove(self, copy: Copy) -> None:
         """Remove a copy, or record why it remains."""
