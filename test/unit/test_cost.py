@@ -312,7 +312,8 @@ def test_products_pack_where_that_was_quicker(sizes: tuple[int, int, int], is_pa
         ((256, 256, 256), True),  # 188, 222
         ((303, 135, 1888), True),  # 792, 944
         ((751, 224, 356), True),  # 735, 856
-        ((909, 94, 1763), False),  # 2249, 1906: tiles store lines that lie far apart
+        ((445, 676, 684), True),  # 1958, 4815
+        ((909, 94, 1763), True),  # 1413, 1578, although tiles store lines that lie far apart
     ],
 )
 def test_loads_of_unaligned_operands_cross_lines(

@@ -83,6 +83,7 @@ class Machine:
     window: int = number(224, "", "reorder buffer: instructions in flight", 1, 1 << 16)
     mispredict: int = number(15, "cycles", "penalty of a mispredicted branch", 1, 1024)
     misses: int = number(12, "", "outstanding misses of the first-level cache", 1, 1 << 16)
+    l2_misses: int = number(12, "", "outstanding misses of the second-level cache", 1, 1 << 16)
     l2_latency: int = number(14, "cycles", "latency of the second-level cache", 1, 1 << 16)
     l3_latency: int = number(60, "cycles", "latency of the last-level cache", 1, 1 << 16)
     memory_latency: int = number(300, "cycles", "latency of memory", 1, 1 << 16)
@@ -98,6 +99,9 @@ class Machine:
     l2_rate_all: int = number(100_000, "MB/s", "read by all cores from second-level caches", 1)
     l2_crossing: int = number(83, "%", "of that rate if loads cross line boundaries", 1, 100)
     l2_write: int = number(0, "MB/s", "written by one core to it; 0: as fast as reads")
+    l2_kept: int = number(
+        100, "%", "of that cache's size up to which it keeps all that is touched", 1, 100
+    )
     l3_line: int = power(64, "bytes", "line size of the last-level cache", 4096)
     l3_ways: int = number(16, "", "associativity of the last-level cache", 1, 1 << 16)
     l3_shared_by: int = number(1, "threads", "that share a last-level cache", 1, 1 << 16)

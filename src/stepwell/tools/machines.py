@@ -38,7 +38,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         for what in ("", "_line", "_ways", "_shared_by", "_rate", "_rate_all", "_write")
         if what != "_write" or level == 2
     ),
-    "waiting": ("l2_latency", "l3_latency", "memory_latency", "misses"),
+    "waiting": ("l2_latency", "l3_latency", "memory_latency", "misses", "l2_misses"),
     "memory": ("memory_rate", "burst", "memory_rate_all", "memory_write", "memory_write_all"),
     "device": (
         "kind",

@@ -12,17 +12,17 @@ from xdsl.ir import SSAValue
 from stepwell.analysis.cost.accesses import Access, without_overlaps
 from stepwell.analysis.cost.compute import crossing
 from stepwell.analysis.cost.nest import Nest
-from stepwell.analysis.cost.reuse import WITH_ANOTHER
 from stepwell.core.machine import Level, Machine
 
 PREFETCHED_LINES = 4
 """Consecutive lines after which hardware prefetches the next (Intel's and AMD's guides: two to
 four)."""
-NOTHING = WITH_ANOTHER / 2
-"""Bytes below those of any operand but one that comes with another."""
 MAX_STREAMS = 16
 """Streams that hardware prefetchers follow at a time (Intel's and AMD's guides: 16 to 32)."""
 
+LOST_OVER = 10 / 3
+"""A cache that loses a part of its size little by little, because pages lie anywhere in it, has
+lost all after so many times that part: from 0.7 to 1.7 of the size on a Xeon (note 112)."""
 HIDDEN_PART = 0.5
 """Where computing and memory take equally long, half of the shorter is hidden by the longer; where
 much is computed for each byte, prefetching hides all (figures of `python bench/predicted.py`)."""
@@ -34,7 +34,7 @@ def overlapped(compute: float, memory: float) -> float:
     return max(compute, memory) + visible
 
 
-@dataclass(frozen=True)
+@dataclass
 class Missed:
     """Bytes of the misses of one level of cache, of all threads together."""
 
@@ -46,7 +46,7 @@ class Missed:
     """Those of them that are written."""
     crossed: float = 0.0
     """Bytes read by loads that cross the ends of lines; they are among those read."""
-    packed: Mapping[Access, float] = field(default_factory=dict[Access, float])
+    packed: dict[Access, float] = field(default_factory=dict[Access, float])
     """Bytes that packing reads, by operand; they are not among those read."""
 
     def beyond(self, other: Missed) -> Missed:
@@ -87,13 +87,19 @@ class Source:
         """Return those cycles of scattered stores: in order, they hold up the loads behind them."""
         return self.missed.stored * self._each(machine)
 
+    @property
+    def is_near(self) -> bool:
+        """Whether it is the L2 cache."""
+        return self.name == "L2"
+
     def _each(self, machine: Machine) -> float:
         """Return the cycles of a scattered line."""
-        return max(self.latency / machine.misses, machine.l1_line / self.bytes)
+        at_once = machine.misses if self.is_near else machine.l2_misses
+        return max(self.latency / at_once, machine.l1_line / self.bytes)
 
     def _written_back(self, machine: Machine) -> float:
         """Return the cycles in which the L2 cache takes lines that were written."""
-        if self.name != "L2" or not machine.l2_write:
+        if not self.is_near or not machine.l2_write:
             return 0.0
         each = machine.clock / machine.l2_write - 1 / self.bytes
         return self.missed.written * max(each, 0.0)
@@ -112,12 +118,11 @@ def sources(
     """
     cores = max(min(machine.threads, machine.cores), 1)
     sizes = _Sizes(nests, machine)
-    whole = sizes.of(None, 0)
     missed: list[Missed] = []
     for level in levels[:-1]:
         caches = max(-(-cores * machine.threads_per_core // level.shared_by), 1)
-        held = level.size * caches
-        missed.append(_missed(sizes, level, idle, held if whole <= held else NOTHING))
+        kept = machine.l2_kept / 100 if level.name == "L2" else 1.0
+        missed.append(_missed(sizes, _Cache(level.size, caches, kept), idle))
     missed.append(Missed())
     latencies = {"L2": machine.l2_latency, "L3": machine.l3_latency}
     found: list[Source] = []
@@ -127,6 +132,41 @@ def sources(
         again = 100 / machine.l2_crossing if level.name == "L2" else 1.0
         found.append(Source(level.name, rate, latency, near.beyond(far), again))
     return found
+
+
+@dataclass(frozen=True)
+class _Cache:
+    """A cache of each core, or one of several."""
+
+    size: int
+    caches: int
+    """How many of them the threads have together."""
+    kept: float
+    """The part of its size up to which it keeps all that is touched."""
+
+    def lost(self, bytes: float) -> float:
+        """Return the part of what it holds that it loses while so many bytes are touched."""
+        beyond, over = bytes / self.size - self.kept, LOST_OVER * (1 - self.kept)
+        return min(beyond / over, 1.0) if 0 < beyond < over else float(beyond > 0)
+
+    def fetched(
+        self, fitting: Sequence[tuple[int, float]], whole: float, since: float
+    ) -> list[tuple[int, float]]:
+        """Return after how many levels which parts of an array are fetched again.
+
+        fitting : the levels below which parts of what a launch touches stay
+        whole : the bytes of a launch
+        since : those from the last use of the array to this launch; less than 0 if it comes with
+            another array
+        """
+        if since < 0:
+            return []
+        gone = self.lost(max(since, whole) / self.caches)
+        later = [(depth, part) for depth, part in fitting if depth]
+        again = sum(part for _, part in later)
+        if gone < again:
+            return [(depth, part * gone / again) for depth, part in later] if gone else []
+        return [(0, gone - again), *later] if gone > again else later
 
 
 @dataclass
@@ -165,58 +205,67 @@ class _Sizes:
             self.runs[access] = _in_turn(nest, access)
         return self.runs[access]
 
-    def fitting(self, nest: Nest, size: int) -> int:
-        """Return the number of levels below which everything touched fits a cache."""
+    def fitting(self, nest: Nest, cache: _Cache) -> list[tuple[int, float]]:
+        """Return the numbers of levels below which parts of what is touched stay in a cache."""
+        found: list[tuple[int, float]] = []
+        before = 1.0
         for depth in range(len(nest.steps) + 1):
-            if self.of(None if depth <= nest.shared else nest, depth) <= size:
-                return depth
-        return len(nest.steps)
+            bytes = self.of(None if depth <= nest.shared else nest, depth)
+            lost = cache.lost(bytes) if depth < len(nest.steps) else 0.0
+            if lost < before:
+                found.append((depth, before - lost))
+                before = lost
+            if not lost:
+                break
+        return found
 
 
-def _missed(
-    sizes: _Sizes,
-    level: Level,
-    idle: Mapping[int, float],
-    held: float,
-) -> Missed:
+def _missed(sizes: _Sizes, cache: _Cache, idle: Mapping[int, float]) -> Missed:
     """Return the misses of a cache.
 
-    held : an array survives from the last launch if no more than these bytes were touched since
+    idle : the bytes touched between two uses of an argument, by its number
     """
-    read = written = lines = stored = crossed = 0.0
-    packed: dict[Access, float] = {}
-    seen: dict[SSAValue, float] = {}
-    line = sizes.line
+    missed, seen, whole = Missed(), dict[SSAValue, float](), sizes.of(None, 0)
     for nest in sizes.nests:
-        depth = sizes.fitting(nest, level.size)
-        shared = depth <= nest.shared
+        fitting, here = sizes.fitting(nest, cache), dict[SSAValue, float]()
         for array, found in nest.arrays.items():
-            if idle.get(found[0].argument, 0.0) <= held or (found[0].local and shared):
-                continue
+            since = idle.get(found[0].argument, 0.0)
             within = [nest.packed[a.operand] for a in found if a.operand in nest.packed]
-            at = min([depth, *within])
-            parts = without_overlaps(found, nest.ranges(at))
-            bytes = sum(_through(nest, access, at, line) for access in parts)
-            new = max(bytes - seen.get(array, 0.0), 0.0) if shared else bytes
+            for depth, part in cache.fetched(fitting, whole, since):
+                shared = depth <= nest.shared
+                if found[0].local and shared:
+                    continue
+                at = min([depth, *within])
+                parts = without_overlaps(found, nest.ranges(at))
+                bytes = part * sum(_through(nest, access, at, sizes.line) for access in parts)
+                here[array] = here.get(array, 0.0) + bytes
+                new = max(bytes - seen.get(array, 0.0), 0.0) if shared else bytes
+                _count(missed, new, sizes, nest, found)
+        for array, bytes in here.items():
             seen[array] = max(bytes, seen.get(array, 0.0))
-            if len(within) == len(found):
-                packed[found[0]] = new
-                continue
-            run = sizes.run(nest, found[0])
-            alone = min(line * PREFETCHED_LINES / run, 1.0)
-            asked = nest.prefetches and not nest.packs  # a block prefetches what it packs alone
-            if not asked or alone > 0.5:  # else software asks for what hardware does not
-                lines += new / line * alone
-            if any(access.written for access in found):
-                written += new
-                stored += new / line * alone
-            if not all(access.written for access in found):
-                read += new
-                crossed += new * sizes.crossed(nest, found)
         for access in nest.accesses:
-            if access.is_copy and depth > nest.packed[access.operand]:
-                read += _through(nest, access, depth, line)
-    return Missed(read, written, lines, stored, crossed, packed)
+            for depth, part in fitting:
+                if access.is_copy and depth > nest.packed[access.operand]:
+                    missed.read += part * _through(nest, access, depth, sizes.line)
+    return missed
+
+
+def _count(missed: Missed, new: float, sizes: _Sizes, nest: Nest, found: Sequence[Access]) -> None:
+    """Add ``new`` bytes of an array to the misses of a cache."""
+    if all(access.operand in nest.packed for access in found):
+        missed.packed[found[0]] = missed.packed.get(found[0], 0.0) + new
+        return
+    run, line = sizes.run(nest, found[0]), sizes.line
+    alone = min(line * PREFETCHED_LINES / run, 1.0)
+    asked = nest.prefetches and not nest.packs  # a block prefetches what it packs alone
+    if not asked or alone > 0.5:  # else software asks for what hardware does not
+        missed.scattered += new / line * alone
+    if any(access.written for access in found):
+        missed.written += new
+        missed.stored += new / line * alone
+    if not all(access.written for access in found):
+        missed.read += new
+        missed.crossed += new * sizes.crossed(nest, found)
 
 
 def _touched(nests: Sequence[Nest], depth: int, line: int) -> dict[SSAValue, float]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from math import log2, prod
 
 from stepwell.analysis.cost.compute import Ports
-from stepwell.analysis.cost.memory import Source, overlapped
+from stepwell.analysis.cost.memory import PREFETCHED_LINES, Source, overlapped
 from stepwell.analysis.cost.nest import Nest, Pack
 from stepwell.analysis.levels.queries import DOUBLE_BUFFERED
 from stepwell.core.machine import Machine
@@ -65,6 +65,7 @@ def _waiting(
     near, line = sources[0], machine.l1_line
     columns = nest.units.get(nest.axis, 1) if nest.axis in pack.access.loops else 1
     at_once = max(columns * pack.access.bytes / line, 1.0)
+    run = max(pack.access.run(nest.ranges(pack.depth)), line)
     total = 0.0
     for source in sources:
         lines = source.missed.packed.get(pack.access, 0.0) / line
@@ -76,6 +77,9 @@ def _waiting(
                 held, each = near.latency / machine.misses, line / near.bytes
         if pack.how == "first":
             total += lines / at_once * max(at_once * max(held, each) - step, 0.0)
+        elif pack.how == DOUBLE_BUFFERED:  # between instructions of tiles few loads are in flight
+            start = min(PREFETCHED_LINES * line / run, 1.0)
+            total += lines * (each + start * max(held - each, 0.0))
         else:
             total += lines * each
     return total

@@ -235,7 +235,7 @@ def _reads_in_place(
     with explanations():  # of choices that may not be made
         if (alone := _contraction(nest, one, given)) is None:
             return False
-        packed = alone.levels(nest.ops, shared)
+        packed = drop_marks(function, alone.levels(nest.ops, shared), one, given)
         _vectorise_shared(nest, axis, one)
         if not nest.steps:
             return False
