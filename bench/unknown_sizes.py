@@ -78,6 +78,9 @@ class Program:
         compiled = sw.jit(self.function, input_signature=signature, **options)
         arrays = self.arrays(n)
         compiled(*arrays)
+        if dynamic:  # a function that cannot be compiled for any size is compiled for each
+            compiled(*self.arrays(n + 1))
+            assert compiled.cache_info().programs == 1, f"{self.name} is not dynamic"
         return lambda: compiled(*arrays)
 
 

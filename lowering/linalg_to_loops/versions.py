@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, i64
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from stepwell.analysis.loop_extents import argument_of_extent
 from stepwell.dialects import kernel
@@ -64,12 +64,30 @@ def _take_body(writer: Writer, copy: kernel.FuncOp) -> None:
     for old, new in zip(copy.body.block.args, writer.entry.args, strict=True):
         value: SSAValue = new
         if old.first_use is not None and old.type != new.type:
-            assert isinstance(old.type, MemRefType)
-            value = writer.result(memref.CastOp.get(new, old.type), new.name_hint)
+            value = _as_type(writer, new, old.type)
         old.replace_all_uses_with(value)
     *ops, end = _detached(copy)
     _append(writer, ops)
     end.erase()
+
+
+def _as_type(writer: Writer, argument: SSAValue, kind: Attribute) -> SSAValue:
+    """Return an argument with the sizes of a version, which may lack a last axis of size 1."""
+    assert isinstance(kind, MemRefType) and isinstance(argument.type, MemRefType)
+    sizes, hint = kind.get_shape(), argument.name_hint
+    if len(sizes) == argument.type.get_num_dims():
+        return writer.result(memref.CastOp.get(argument, kind), hint)
+    whole = MemRefType(kind.element_type, [*sizes, 1], memory_space=kind.memory_space)
+    cast = writer.result(memref.CastOp.get(argument, whole), hint)
+    axes = [[axis] for axis in range(len(sizes))]
+    axes[-1].append(len(sizes))
+    groups = ArrayAttr(ArrayAttr(IntegerAttr(a, i64) for a in group) for group in axes)
+    return writer.result(
+        memref.CollapseShapeOp(
+            operands=[cast], result_types=[kind], properties={"reassociation": groups}
+        ),
+        hint,
+    )
 
 
 def _detached(function: kernel.FuncOp) -> list[Operation]:

@@ -121,6 +121,26 @@ def wide() -> Callable[..., Any]:
     )
 
 
+@pytest.mark.parametrize("kind", ("float32", "float64", "float16", "int32"))
+def test_one_column_of_any_number(kind: str) -> None:
+    """One column is read in vectors along the sum; a bias has its size too."""
+    n = sw.Dim("n")
+
+    def layer(x: Any, w: Any, b: Any) -> Any:
+        return snp.maximum(x @ w + b, 0), snp.argmax(w, axis=1)
+
+    shapes: list[Any] = [(70, 331), (331, n), (n,)]
+    program = sw.jit(layer, input_signature=[sw.ShapeDtypeStruct(shape, kind) for shape in shapes])
+    for columns in (1, 2, 1, 16, 17, 1, 67):
+        x, w, b = ((given(*s) * 8).astype(kind) for s in ((70, 331), (331, columns), (columns,)))
+        y, most = program(x, w, b)
+        close = 1e-1 if kind == "float16" else 1e-3
+        want = np.maximum(x.astype("float64") @ w.astype("float64") + b, 0)
+        np.testing.assert_allclose(y, want, rtol=close, atol=close * 300)
+        np.testing.assert_array_equal(most, w.argmax(1))
+    assert program.cache_info().programs == 1
+
+
 def test_blocks_of_any_rows() -> None:
     """Rows are cut evenly at the launch, into whole tiles."""
     shapes: list[Any] = [(sw.Dim("n"), 100), (100, 70)]

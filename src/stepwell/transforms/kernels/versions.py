@@ -10,14 +10,17 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     FunctionType,
     MemRefType,
+    NoneAttr,
     TensorType,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue, Use
+from xdsl.ir.affine import AffineDimExpr
 from xdsl.rewriter import Rewriter
 
 from stepwell.analysis.levels import levels_of_versions
 from stepwell.analysis.loop_extents import axes_of_extent
+from stepwell.analysis.structured import array_of_maps, indices
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.kernel.versions import VERSIONS, versions_in
@@ -67,8 +70,11 @@ def set_extent(function: kernel.FuncOp, loop: int, size: int) -> None:
     axes: dict[SSAValue, list[int]] = {}
     for value, axis in axes_of_extent(function, loop):
         axes.setdefault(value, []).append(axis)
+    changed = [value.index for value in axes if isinstance(value, BlockArgument)]
     for value, numbers in axes.items():
         _set_axes(value, numbers, size)
+    for number in changed if size == 1 else ():
+        _drop_last_axis(function.body.block.args[number])
     arguments, last = list(function.body.block.arg_types), function.body.block.last_op
     results = last.operand_types if isinstance(last, kernel.ReturnOp) else []
     function.properties["function_type"] = FunctionType.from_lists(arguments, list(results))
@@ -91,6 +97,40 @@ def _set_axes(value: SSAValue, axes: Sequence[int], size: int) -> None:
         _replace_allocation(owner, [v for axis, v in pairs if axis not in axes], new)
     elif isinstance(value, BlockArgument) or isinstance(owner, linalg.GenericOp | linalg.FillOp):
         Rewriter.replace_value_with_new_type(value, new)
+
+
+def _drop_last_axis(value: BlockArgument) -> None:
+    """Drop the last axis of an argument that ops only read, if its size is 1.
+
+    Along the axis before it neighbours then lie side by side.
+    """
+    kind, uses = value.type, list(value.uses)
+    assert isinstance(kind, MemRefType | TensorType)
+    *sizes, last = kind.get_shape()
+    if last != 1 or not sizes:
+        return
+    plain = isinstance(kind, TensorType) or isinstance(kind.layout, NoneAttr)
+    if not plain or not all(_has_loop_without(use) for use in uses):
+        return
+    for use in uses:
+        op = use.operation
+        assert isinstance(op, linalg.GenericOp)
+        found = indices(op)
+        found[use.index] = found[use.index][:-1]
+        op.properties["indexing_maps"] = array_of_maps(len(op.iterator_types), found)
+    new: MemRefType | TensorType = TensorType(kind.element_type, sizes)
+    if isinstance(kind, MemRefType):
+        new = MemRefType(kind.element_type, sizes, memory_space=kind.memory_space)
+    Rewriter.replace_value_with_new_type(value, new)
+
+
+def _has_loop_without(use: Use) -> bool:
+    """Whether an op reads an operand, and its results tell the extent of the last axis' loop."""
+    op = use.operation
+    if not isinstance(op, linalg.GenericOp) or use.index >= (count := len(op.inputs)):
+        return False
+    last, written = indices(op)[use.index][-1], indices(op)[count:]
+    return isinstance(last, AffineDimExpr) and any(last in index for index in written)
 
 
 def _replace_allocation(

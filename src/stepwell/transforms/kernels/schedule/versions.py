@@ -116,7 +116,7 @@ def _of_shared_loops(function: kernel.FuncOp, shared: int, machine: Machine) -> 
         and sums[0].extents[row + 1] == DYNAMIC_INDEX
         and _is_argument_size(sums[0], row + 1)
     ):
-        along = _reads_along_sum(sums[0], shared)
+        along = _reads_along_sum(function, shared)
         yield from (
             Range(row + 1, *each, each[1]) for each in COLUMN_RANGES if each[0] != 1 or along
         )
@@ -140,8 +140,11 @@ def named(function: kernel.FuncOp, some: Range) -> str:
     return f"{function.sym_name.data} d{some.loop} from {some.low} to {some.high}"
 
 
-def _reads_along_sum(loops: Loops, shared: int) -> bool:
-    """Whether a contraction reads both operands in vectors along its sum."""
+def _reads_along_sum(function: kernel.FuncOp, shared: int) -> bool:
+    """Whether a contraction of one column reads both operands in vectors along its sum."""
+    copy = _copy(function, Range(shared - 1, 1, 1, 1))
+    ops = [read(op) for op in copy.body.block.ops if isinstance(op, linalg.GenericOp)]
+    (loops,) = [loops for loops in ops if loops.contracts or not all(loops.parallel)][:1]
     axis = own_axis(loops, shared)
     return axis is not None and loops.score(axis) == 1.0
 
