@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import stepwell as sw
+from stepwell.core.machine import known_machine
+from stepwell.driver.lowering import Source, stage_text
 from stepwell.testing.machines import kernels_for
 
 RANDOM = np.random.default_rng(17)
@@ -158,3 +160,14 @@ def test_results_with_one_value_for_each_column_are_not_mirrored() -> None:
 def test_few_rows_are_read_where_they_lie() -> None:
     text = kernels(columns, numbers((60, 60), "float32"))
     assert text.count("kernel.launch") == 1 and "{mirror}" not in text
+
+
+def test_widened_rows_of_unknown_number_fill_whole_steps_of_columns() -> None:
+    x = "tensor<?x?xf16>"
+    text = f"""func.func @main(%x: {x}) -> {x} {{
+      %y = nd.dot_general %x, %x contract [0] x [0] : ({x}, {x}) -> {x}
+      func.return %y : {x}
+    }}"""
+    machine = known_machine("sapphire-rapids").override("threads=2")
+    assert "{mirror}" in stage_text(Source(text, "<test>", "main", machine), "buffers")
+    assert "scf.parallel" in stage_text(Source(text, "<test>", "main", machine), "loops")

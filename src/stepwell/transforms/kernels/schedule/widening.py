@@ -38,7 +38,7 @@ def widened(found: Loops, chosen: Contraction, packed: int, first: int, shared: 
     deep = min(deep, exact_count(signs) // 8 * 8) if signs else deep
     bytes = max(bits_of(element(op.outputs[0])), 32 if signs else 0) // 8  # as f32
     deep = min(deep, MAX_SCRATCH_BYTES // (columns * bytes) // 8 * 8)
-    unit = chosen.tile[0]
+    unit = columns if chosen.mirror else chosen.tile[0]
     most = MAX_SCRATCH_BYTES // (deep * bytes) // chosen.width * chosen.width // unit * unit
     if not most:
         return chosen
