@@ -18,12 +18,12 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr
 from stepwell.analysis.levels.matrix_units import for_matrix_unit
 from stepwell.analysis.levels.queries import DOUBLE_BUFFERED
 from stepwell.analysis.products import dot_elements
-from stepwell.analysis.structured import dims_of, in_panels
+from stepwell.analysis.structured import bits_of, dims_of, element, in_panels
 from stepwell.lowering.linalg_to_loops.contraction_levels import ContractionLevels, Ranges
-from stepwell.lowering.linalg_to_loops.dots import DotPacking, dot_body
+from stepwell.lowering.linalg_to_loops.dots import Words, dot_body
 from stepwell.lowering.linalg_to_loops.f32_accumulation import accumulate_in_f32
 from stepwell.lowering.linalg_to_loops.frame import Frame
-from stepwell.lowering.linalg_to_loops.packing import Packing
+from stepwell.lowering.linalg_to_loops.packing import Packing, biases
 from stepwell.lowering.linalg_to_loops.structured import Access
 from stepwell.lowering.linalg_to_loops.writer import Index
 
@@ -85,12 +85,6 @@ class Operands:
         return self.rows is not None or self.row_panels is not None
 
     @property
-    def words(self) -> DotPacking | None:
-        """The packing of the operand of the columns as words."""
-        packing = self.columns and self.columns.packing
-        return packing if isinstance(packing, DotPacking) else None
-
-    @property
     def for_matrix_unit(self) -> bool:
         """Whether tiles of words are for a matrix unit."""
         found = for_matrix_unit(self.of.levels, self.of.tile, self.of.row)
@@ -105,24 +99,17 @@ class Operands:
         around = self.of.levels.outer if at < 0 else at + 1
         size = self.of.sizes(around, self.extents)[loop]
         size = self.of.tile[1] if self.of.levels.packs[operand] == DOUBLE_BUFFERED else size
-        op, width = self.of.sum, self.of.width
+        op, rows, words = self.product, loop == self.of.row, None
         if self.dots:
-            rows = loop == self.of.row
-            packing: Packing = DotPacking(
-                *(self.frame, op, operand, loop, op.reduced, size, rows),
-                biased=rows and self.biased,
-                by_rows=rows and self.for_matrix_unit,
-            )
-            return Packed(packing, at)
-        product, columns = self.product, size
-        if loop == self.of.row and self.columns is None and size <= ROWS_WRITTEN_OUT:
-            product = replace(product, width=1, interleave=1)
-        elif loop == self.of.row:
-            columns = -(-size // width) * width
-        packing = Packing(self.frame, product, operand, loop, op.reduced, columns)
+            op, bits = self.of.sum, bits_of(element(self.of.sum.inputs[operand].buffer))
+            words = Words(self.frame.writer, bits, rows and self.biased, rows, self.for_matrix_unit)
+        elif rows and self.columns is None and size <= ROWS_WRITTEN_OUT:
+            op = replace(op, width=1, interleave=1)
+        packing = Packing(self.frame, op, operand, loop, op.reduced, size, words)
         steps = [x.step for x in self.of.levels.levels[:around] if x.loop == loop]
-        packing.even = columns == size and not any(step % columns for step in steps)
-        self.product = replace(self.product, body=packing.widening.body_after())
+        packing.even = packing.columns == size and not any(step % size for step in steps)
+        if words is None:
+            self.product = replace(self.product, body=packing.widening.body_after())
         return Packed(packing, at)
 
     def _position(self, operand: int, level: int) -> int:
@@ -229,9 +216,9 @@ class Operands:
 
     def _write_offsets(self, offsets: SSAValue) -> None:
         """Write each column's correction for the bias of 128 in each byte of the rows."""
-        words, body = self.words, self.of.sum.body
+        body, columns = self.of.sum.body, self.columns
         elements = dot_elements(body) if body is not None else None
-        assert elements is not None and words is not None
-        sums = words.biases(self.of.width, elements[self.column_operand])
+        assert elements is not None and columns is not None
+        sums = biases(columns.packing, self.of.width, elements[self.column_operand])
         for n, value in enumerate(sums):
             self.frame.writer.store(value, offsets, [Index.of(n * self.of.width)])

@@ -22,7 +22,7 @@ from stepwell.lowering.linalg_to_loops.contraction_levels import (
     contraction_levels,
 )
 from stepwell.lowering.linalg_to_loops.contraction_operands import Operands
-from stepwell.lowering.linalg_to_loops.dots import without_bias, words
+from stepwell.lowering.linalg_to_loops.dots import without_bias
 from stepwell.lowering.linalg_to_loops.double_buffering import DoubleBuffering
 from stepwell.lowering.linalg_to_loops.epilogue import is_long
 from stepwell.lowering.linalg_to_loops.f32_accumulation import joined
@@ -129,8 +129,8 @@ class Tiles:
 
     def begin_part(self, at: Ranges, start: Index, count: Index) -> None:
         """Begin a part of the sum that no further level splits."""
-        packing = self.operands.words
-        steps = count if packing is None else words(self.writer, count, packing.terms)
+        columns = self.operands.columns
+        steps = count if columns is None else columns.packing.units(count)
         self.frame.ranges[self.operands.micro, self.of.levels.depth] = Index(), steps
         self.steps, self.count, self.around = steps, count, at
         self.operands.since = start

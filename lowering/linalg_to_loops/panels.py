@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from xdsl.ir import Block, SSAValue
 
 from stepwell.analysis.structured import in_panels
-from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.packing import Packing
 from stepwell.lowering.linalg_to_loops.plan import Plan
@@ -50,77 +49,31 @@ def write_panels(frame: Frame) -> None:
     assert found is not None
     _, columns = found
     _check(frame.plan, copy, column, columns)
-    packing = (_CopyingRows if _in_rows(copy, column) else _Copying)(frame, copy, column, columns)
+    in_rows = column == len(copy.reductions) - 1
+    sums = (column - 1,) if in_rows else range(column + 1, len(copy.reductions))
+    packing = Packing(frame, copy, 0, column, sums, columns, target=copy.outputs[0])
+    if in_rows and not _fills_vectors(packing):
+        fail(copy.op, "rows are packed into panels only if their columns fill vectors")
     blocks = [columns if k == column else 1 for k in range(column + 1)]
 
     def walk(opened: Opened, at: list[Index]) -> None:
-        if (k := len(at)) > column:
-            packing.copy(at)
-            return
-
-        def body(start: Index) -> None:
-            walk(opened, [*at, start])
-
-        bounds = opened.get(k, (Index(), frame.ends[k]))
-        frame.writer.each(bounds, blocks[k], body, NAMES[k % len(NAMES)])
+        if (k := len(at)) <= column:
+            bounds = opened.get(k, (Index(), frame.ends[k]))
+            names = NAMES[k % len(NAMES)]
+            frame.writer.each(bounds, blocks[k], lambda start: walk(opened, [*at, start]), names)
+        elif in_rows:
+            packing.begin(at[:-2], at[-1], at[-2], Index.of(1))
+            packing.copy_row(Index())
+        else:
+            packing.write(at[:-1], at[-1], Index(), frame.ends[packing.depth])
 
     in_threads(frame, blocks[: frame.plan.levels.parallel], lambda opened: walk(opened, []))
 
 
-class _Copying(Packing):
-    """Packs into panels that outlive the kernel."""
-
-    def __init__(self, frame: Frame, op: Structured, column: int, columns: int) -> None:
-        super().__init__(frame, op, 0, column, self._sums(op, column), columns)
-        self.target = op.outputs[0]
-        self.scratch = self.target.buffer
-
-    def _sums(self, op: Structured, column: int) -> range:
-        """Return the loops of the rows of a panel."""
-        return range(column + 1, len(op.reductions))
-
-    def _run(self) -> None:
-        """Return None: the kernel's own loops describe runs."""
-
-    def copy(self, at: list[Index]) -> None:
-        """Copy the panel whose first column is the last of the indices ``at``."""
-        self.write(at[:-1], at[-1], Index(), self.frame.ends[self.depth])
-
-    def _store(self, value: SSAValue, k: Index, column: Index) -> None:
-        writer = self.frame.writer
-        here = self._point(Index(), k).indices
-        indices = [writer.affine(e, here) for e in self.target.exprs[:-1]]
-        writer.store(value, self.scratch, [*indices, column])
-
-
-class _CopyingRows(_Copying):
-    """Copies rows of the operand, each into all panels: the loop before the columns counts them."""
-
-    def __init__(self, frame: Frame, op: Structured, column: int, columns: int) -> None:
-        super().__init__(frame, op, column, columns)
-        extent, lanes = frame.ends[column].number, lanes_at(self.source, column, self.width)
-        if extent is None or extent < self.width or lanes not in (self.width, 1):
-            fail(op.op, "rows are packed into panels only if their columns fill vectors")
-
-    def _sums(self, op: Structured, column: int) -> range:
-        return range(column - 1, column)
-
-    def copy(self, at: list[Index]) -> None:
-        """Copy the part of a row that is in one panel: ``at`` ends with the row and the column."""
-        *batch, row, column = at
-        self.begin(batch, column, row, Index.of(1))
-        self.copy_row(Index())
-
-    def place(
-        self, batch: Sequence[Index], column: Index, outer: Sequence[Index], k: Index
-    ) -> tuple[Index | None, ...]:
-        """Return the indices of all loops at an element of the operand."""
-        return (*batch, k, column)
-
-
-def _in_rows(copy: Structured, column: int) -> bool:
-    """Whether the loops end with the columns."""
-    return column == len(copy.reductions) - 1
+def _fills_vectors(packing: Packing) -> bool:
+    """Whether the columns of an operand are contiguous, and so many as a vector has lanes."""
+    extent = packing.frame.ends[packing.column].number
+    return extent is not None and extent >= packing.width and (packing.along or packing.width == 1)
 
 
 def _check(plan: Plan, copy: Structured, column: int, columns: int) -> None:
