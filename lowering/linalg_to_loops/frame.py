@@ -21,6 +21,8 @@ from stepwell.transforms.passes import fail
 Bounds: TypeAlias = tuple[Index, Index]
 Loads: TypeAlias = Callable[[Structured, Sequence[Point]], dict[object, SSAValue]]
 """Returns the operands of an op at points that are in registers, keyed by where they are read."""
+Row: TypeAlias = Callable[[Structured, Sequence[int], Sequence[Point]], None]
+"""Writes what comes before the remaining loops of a sum, at points that these do not bind yet."""
 
 
 class Frame:
@@ -28,6 +30,7 @@ class Frame:
 
     def __init__(self, writer: Writer, plan: Plan, loads: Loads = lambda op, points: {}) -> None:
         self.writer, self.plan, self.loads = writer, plan, loads
+        self.before_row: Row = lambda op, inner, points: None
         self.memory = Memory(writer, plan)
         self.ranges: dict[tuple[Structured, int], Bounds] = {}
         """The part of an op's loop that runs now, where a level has opened one."""

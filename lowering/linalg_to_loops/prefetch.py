@@ -12,7 +12,8 @@ the next part among them, each a run of them. A prefetch in each step takes long
 where many tiles read a part: then they prefetch in one of several steps, which are written out.
 
 A tile that reads distant rows of an operand in place prefetches its reads of some steps later; in
-its last steps these are the first reads of the next tile.
+its last steps these are the first reads of the next tile. So does a tile whose window slides along
+the rows of images: each image is far from the one before.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import arith
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
-from stepwell.analysis.structured import bytes_of, dims_of
+from stepwell.analysis.levels.kernel_ops import prefetched_loop
+from stepwell.analysis.structured import bytes_of, coefficient, dims_of
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
@@ -129,7 +132,12 @@ def prefetch_tiles(frame: Frame) -> None:
                     _prefetch_later_steps(frame, op, access, points)
         return {}
 
-    frame.loads = loads
+    def row(op: Structured, inner: Sequence[int], points: Sequence[Point]) -> None:
+        for access in op.inputs if inner else ():
+            if _slides_along_rows(plan, access, inner):
+                _prefetch_later_images(frame, op, access, inner, points)
+
+    frame.loads, frame.before_row = loads, row
 
 
 def _is_walked_down(plan: Plan, op: Structured, access: Access) -> bool:
@@ -158,6 +166,48 @@ def _prefetch_later_steps(
     prefetch_row(writer, access, points, column, moved)
     end = j + (last - first) + (op.width - 1)  # a row may begin in the middle of a line
     prefetch_line(writer, access, points[0].indices, {**moved, column: end})
+
+
+def _slides_along_rows(plan: Plan, access: Access, inner: Sequence[int]) -> bool:
+    """Whether a window slides along the rows of an operand by just the loops ``inner`` of a sum.
+
+    Every row of a tile reads the same.
+    """
+    alike = plan.axis - 1 not in dims_of(access.exprs)
+    return alike and dims_of(access.exprs[-1:]) == {plan.axis, *inner}
+
+
+def _prefetch_later_images(
+    frame: Frame, op: Structured, access: Access, inner: Sequence[int], points: Sequence[Point]
+) -> None:
+    """Prefetch the part of a row that the window slides along, some images later."""
+    writer, plan, column = frame.writer, frame.plan, frame.plan.axis
+    first, last = (points[n].indices[column] or Index() for n in (0, -1))
+    steps = [(last - first + points[0].width).number, *(frame.extents[op][k].number for k in inner)]
+    assert isinstance(op.op, linalg.GenericOp)
+    image = prefetched_loop(op.op, column)
+    if image is None or None in steps:
+        return
+    extent, k = (
+        frame.extents[op][image],
+        (points[0].indices[image] or Index()) + plan.levels.prefetch,
+    )
+    moved = {
+        column: below(writer, k, extent, first, first + plan.levels.step(column)),
+        image: below(writer, k, extent, k, k - extent),
+    }
+    place = [moved.get(n, index or Index()) for n, index in enumerate(points[0].indices)]
+    at = [writer.affine(e, place) for e in access.exprs]
+    if padding := plan.padding.get(access.buffer):
+        at = [index + -offset for index, offset in zip(at, padding.offsets, strict=True)]
+    strides = [coefficient(access.exprs[-1], n) or 0 for n in (column, *inner)]
+    passed = sum(
+        stride * (count - 1) for stride, count in zip(strides, steps, strict=True) if count
+    )
+    each = elements_of_line(access)
+    for offset in range(0, passed + each, each):  # a row may begin in the middle of a line
+        indices = [writer.value(index) for index in (*at[:-1], at[-1] + offset)]
+        writer.insert(kernel.PrefetchOp(padding.image if padding else access.buffer, indices))
 
 
 def prefetch_row(

@@ -110,7 +110,7 @@ class Sum:
         if not loops:
             return compute(self.frame, self.op, points, state)
         if self._is_written_out(loops):  # rows, which share loads, are innermost
-            for n in range(self.frame.bounds(self.op, loops[-1])[1].number or 0):
+            for n in self._written_order(loops[-1]):
                 here = [p.bind(loops[-1], Index.of(n)) for p in points]
                 state = self._loops(loops[:-1], here, state)
             return state
@@ -131,7 +131,9 @@ class Sum:
             if begin is not None and size == many:
                 begin(points[0].bind(k, at))
             for n in range(size):
-                args = self._loops(inner, [p.bind(k, at + n) for p in points], args)
+                here = [p.bind(k, at + n) for p in points]
+                self.frame.before_row(self.op, inner, here)
+                args = self._loops(inner, here, args)
             return args
 
         sizes = [many, 1] if many > 1 else [1]
@@ -152,15 +154,28 @@ class Sum:
         k, op, plan = loops[-1], self.op, self.frame.plan
         if k not in plan.levels.unroll or k == op.axis:
             return False
-        moved = len(loops) == 1 and any(
-            (coefficient(x.exprs[-1], op.axis) or 0) > 1 and coefficient(x.exprs[-1], k)
-            for x in op.inputs
-            if x.buffer in plan.padding
-        )
+        moved = len(loops) == 1 and self._shares_lanes(k)
         if not moved and not any(padding.masked for padding in plan.padding.values()):
             return False
         lower, upper = self.frame.bounds(op, k)
         return lower.number == 0 and upper.number is not None
+
+    def _shares_lanes(self, k: int) -> tuple[int, int] | None:
+        """Return the strides of vectors and of loop ``k`` along rows that both read."""
+        for x in self.op.inputs:
+            stride, step = (coefficient(x.exprs[-1], loop) or 0 for loop in (self.op.axis, k))
+            if x.buffer in self.frame.plan.padding and stride > 1 and step:
+                return stride, step
+        return None
+
+    def _written_order(self, k: int) -> list[int]:
+        """Return the steps of loop ``k``: those that share lanes follow each other.
+
+        Vectors whose lanes are moved later would occupy registers in the steps between.
+        """
+        stride, step = self._shares_lanes(k) or (1, 1)
+        count = self.frame.bounds(self.op, k)[1].number or 0
+        return sorted(range(count), key=lambda n: n * step % stride)
 
     def _cut(self, loops: Sequence[int], points: Sequence[Point]) -> list[Bounds]:
         """Return the ranges of a loop; each step in which a vector extends past its row is peeled.

@@ -36,7 +36,7 @@ func.func @padded(%x: tensor<1x166x107x107xf32>, %w: tensor<15x166x3x3xf32>) -> 
 // A tile that holds all features reads beyond the edges of rows: nothing is copied, nor transposed.
 // CHECK-LABEL: kernel.func @narrow_conv(
 // CHECK-SAME:    %x: tensor<1x166x107x107xf32>
-// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1, parallel d2 by 14, for d3 by 32 overlap, for d4, for d5, unroll d6, unroll d2, unroll d3 by 16, vector d3 by 16]>
+// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1, parallel d2 by 14, for d3 by 32 overlap, for d4 {prefetch}, for d5, unroll d6, unroll d2, unroll d3 by 16, vector d3 by 16]>
 func.func @narrow(%x: tensor<1x166x107x107xf32>, %w: tensor<14x166x3x3xf32>) -> tensor<1x14x54x54xf32> {
   %y = nd.convolution %x, %w {strides = [2, 2], low = [1, 1], high = [1, 1]} : (tensor<1x166x107x107xf32>, tensor<14x166x3x3xf32>) -> tensor<1x14x54x54xf32>
   func.return %y : tensor<1x14x54x54xf32>

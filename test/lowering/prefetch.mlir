@@ -167,3 +167,29 @@ kernel.func @panels_in_some_steps(%x: memref<24x16xf32>, %w: memref<2x16x32xf32>
   }
   kernel.return
 }
+
+// A window slides along rows of one image after another: a step prefetches rows of the image after the next, once for all
+// steps of the window along a row; past the last image, those of the next tile.
+// CHECK-LABEL: kernel.func @images
+// CHECK:         scf.for
+// CHECK:           arith.select
+// CHECK:           arith.select
+// CHECK-COUNT-4:   kernel.prefetch %x[{{%.*}}, {{%.*}}, {{%.*}}, {{%.*}}] : memref<1x9x6x34xf32>
+// CHECK:           scf.for
+#planes = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d4, d1 + d5, d3 + d6)>
+#taps = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d2, d4, d5, d6)>
+#sums = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d2, d1, d3)>
+kernel.func @images(%x: memref<1x9x6x34xf32>, %w: memref<4x9x3x3xf32>, %y: memref<1x4x4x32xf32>)
+    attributes {kernel.shared = 4, kernel.schedule = #kernel.schedule<[for d0, for d1, for d2 by 4, for d3 by 32, for d4 {prefetch 2}, for d5, for d6, unroll d2, unroll d3 by 16, vector d3 by 16]>} {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<1x4x4x32xf32>)
+  linalg.generic {indexing_maps = [#planes, #taps, #sums],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %w : memref<1x9x6x34xf32>, memref<4x9x3x3xf32>) outs(%y : memref<1x4x4x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+  kernel.return
+}

@@ -12,7 +12,7 @@ from math import lcm
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 
-from stepwell.analysis.levels.kernel_ops import LoopedOp, loops_of, op_extents
+from stepwell.analysis.levels.kernel_ops import LoopedOp, loops_of, op_extents, prefetched_loop
 from stepwell.analysis.levels.queries import KernelLevels, Lanes
 from stepwell.dialects.kernel.levels import (
     FOR,
@@ -74,12 +74,13 @@ class Inner:
         axis, width, many, tail, stores = self.lanes[number]
         own = range(shared, len(loops))
         ordered = [k for k in own if loops[k]] + [k for k in own if not loops[k]]
-        along = any(0 <= lanes.axis < shared for lanes in self.lanes[:1])
+        first = self.lanes[0].axis
+        far = prefetched_loop(op, first) if self.prefetch and 0 <= first < shared else None
         for k in ordered:
             written_out = k in self.unroll and not loops[k] and k != axis
             step, ends = (width * many, tail) if k == axis else (1, PEEL)
             level = Level(UNROLL if written_out else FOR, k, step, tail=ends)
-            if self.prefetch and along and not all(loops) and k == ordered[-1]:
+            if k == far:
                 level = level.doing(prefetching(self.prefetch))
             yield level
         for k, step in enumerate(self.steps):

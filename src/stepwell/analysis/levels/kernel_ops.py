@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeGuard
 
 from xdsl.dialects.linalg import ops as linalg
@@ -15,6 +16,7 @@ from stepwell.analysis.structured import (
     indices,
     inverse,
     is_parallel,
+    plain,
     shape,
     yielded,
 )
@@ -55,6 +57,29 @@ def first_of_rows(packed: Index, shared: int) -> int:
     while first and first - 1 not in used:
         first -= 1
     return first
+
+
+def prefetched_loop(op: LoopedOp, axis: int) -> int | None:
+    """Return the loop of a sum whose later steps can be prefetched, or None.
+
+    Either each step of the innermost loop reads another row of a matrix, along which loop ``axis``
+    runs; or a window slides along the rows of an image, and each step of the loop reads another
+    image.
+    """
+    found = () if isinstance(op, linalg.FillOp) else _prefetched(op, axis)
+    return max(found, default=None)
+
+
+def _prefetched(op: linalg.GenericOp, axis: int) -> Iterator[int]:
+    sums = [k for k, parallel in enumerate(is_parallel(op)) if not parallel]
+    for *rows, columns in filter(None, indices(op)[: len(op.inputs)]):
+        along = columns.used_dims()
+        if axis not in along or not sums:
+            continue
+        if along.isdisjoint(sums):
+            yield from (k for k in sums[-1:] if k in dims_of(tuple(rows)))
+        else:
+            yield from (k for k in map(plain, rows) if k is not None and k in sums)
 
 
 def is_free(op: LoopedOp, parallel: list[bool]) -> bool:

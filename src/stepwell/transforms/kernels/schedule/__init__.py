@@ -44,7 +44,7 @@ from stepwell.transforms.kernels.kernel_signature import launches_of
 from stepwell.transforms.kernels.schedule.along import sums_along, vectorise_apart
 from stepwell.transforms.kernels.schedule.beyond import Arguments
 from stepwell.transforms.kernels.schedule.block_sizes import lanes_of_columns
-from stepwell.transforms.kernels.schedule.blocking import choose, wants_prefetch
+from stepwell.transforms.kernels.schedule.blocking import choose
 from stepwell.transforms.kernels.schedule.contraction import Contraction
 from stepwell.transforms.kernels.schedule.copies import transposes
 from stepwell.transforms.kernels.schedule.double_buffering import pack_while_computing
@@ -52,6 +52,7 @@ from stepwell.transforms.kernels.schedule.groups import Device, write_groups
 from stepwell.transforms.kernels.schedule.locked import write_all_tuned
 from stepwell.transforms.kernels.schedule.nest import Nest
 from stepwell.transforms.kernels.schedule.nontemporal import store_past_caches
+from stepwell.transforms.kernels.schedule.prefetching import steps_before_use
 from stepwell.transforms.kernels.schedule.reasons import explain_choice, explanations
 from stepwell.transforms.kernels.schedule.run_in_parallel import is_scattered, run_in_parallel
 from stepwell.transforms.kernels.schedule.scalar import choose_lanes, share_tasks
@@ -63,7 +64,7 @@ from stepwell.transforms.kernels.schedule.searching import (
     stay_alone,
     taller,
 )
-from stepwell.transforms.kernels.schedule.tiles import PREFETCH_STEPS, register_tile
+from stepwell.transforms.kernels.schedule.tiles import register_tile
 from stepwell.transforms.kernels.schedule.vectors import (
     MIN_LANES,
     STRAIGHT,
@@ -316,8 +317,9 @@ def _vectorise_shared(nest: Nest, axis: int, machine: Machine) -> None:
         _tile(nest, contraction, width, machine)
         if any(map(is_border, nest.function.body.block.ops)):  # tests depend on this loop alone
             nest.unroll = (len(contraction.extents) - 1,)
-        if nest.steps and wants_prefetch(contraction, shared, machine):
-            nest.prefetch = PREFETCH_STEPS
+        if nest.steps:
+            tile = prod(nest.steps.values()) // width
+            nest.prefetch = steps_before_use(contraction, shared, tile, machine)
     elif window and tiled:
         rows, vectors = window_tile(window, shared, width, machine)
         nest.unroll = written_out(window, shared, (rows, vectors))

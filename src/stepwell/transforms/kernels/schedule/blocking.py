@@ -44,7 +44,6 @@ from stepwell.transforms.kernels.schedule.block_sizes import (
     tile_of_few,
 )
 from stepwell.transforms.kernels.schedule.blocking_reasons import (
-    ASKED,
     FAR,
     NO_SCRATCH,
     NO_SINGLE_SUM,
@@ -100,8 +99,6 @@ MAX_PANEL_VECTORS = 4
 """Vectors of columns up to which an operand is laid out as one panel of it would be."""
 MAX_PANEL_ROWS = 128
 """Rows up to which packing such an operand does not pay: on Zen 4 it wins from 500 rows on."""
-MIN_PREFETCH_STEPS = 128
-"""Steps of a tile from which prefetching its later reads pays."""
 MAX_BURST_ROWS = 2
 """Rows of the result up to which a strip reads `Machine.burst` bytes of each row at a time."""
 STRIP_ROW_BYTES = 64
@@ -291,27 +288,6 @@ def _in_words(
     biased = elements == ("i8", "i8") and not machine.signed_dots and not unit
     rows = None if in_place else "biased_dot" if biased else "dot"
     return Contraction(width, tile, sizes, pack_rows=rows, pack_columns="dot")
-
-
-def wants_prefetch(found: Loops, shared: int, machine: Machine) -> bool:
-    """Whether tiles wait for distant rows of an operand beyond the L2 cache."""
-    if len(found.parallel) != shared + 1 or not machine.l2:
-        return False
-    if found.size(shared - 2) <= MEMORY_BOUND_ROWS:  # they read the next row soon anyway
-        return False
-    for _, operand, index, loops in found.operands:
-        if shared - 2 in loops or not {shared - 1, shared} <= loops:
-            continue
-        size = found.size(shared - 1) * found.size(shared) * bits_of(element(operand)) // 8
-        if (
-            stride(index, shared - 1) == 1
-            and size >= machine.l2
-            and found.size(shared) >= MIN_PREFETCH_STEPS
-            and not is_hidden(size, machine)
-        ):
-            explain_choice(found.op, lambda: ASKED)
-            return True
-    return False
 
 
 def _narrowed(width: int, wide: int, machine: Machine) -> int:
