@@ -100,4 +100,4 @@ def _reach(
 def _quotient(writer: Writer, index: Index, by: int) -> Index:
     """Return an index by a number, rounded down; 0 for an index below 0."""
     some = writer.maximum(index, Index())
-    return some if by == 1 else writer.divide(some, by, arith.DivUIOp)
+    return some if by == 1 else writer.divide(some, by)

@@ -18,10 +18,11 @@ from xdsl.dialects import arith
 
 from stepwell.dialects.kernel.levels import PARALLEL, Level
 from stepwell.lowering.linalg_to_loops.contraction_levels import Range, Ranges
-from stepwell.lowering.linalg_to_loops.contraction_tile import Tiles, falling
+from stepwell.lowering.linalg_to_loops.contraction_tile import Tiles
 from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.mirror import mirror
 from stepwell.lowering.linalg_to_loops.plan import Plan
+from stepwell.lowering.linalg_to_loops.tails import steps
 from stepwell.lowering.linalg_to_loops.threads import Opened, in_threads
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
 
@@ -107,7 +108,7 @@ class Contraction:
         """Return the steps of the tiles along a loop: whole ones, then narrower ones."""
         extent = self.frame.ends[k].number
         if k == self.of.column and self.operands.in_place:
-            return list(dict.fromkeys([self.of.tile[1], *falling(self.of.width)]))
+            return list(dict.fromkeys([self.of.tile[1], *steps(self.of.width, 1)]))
         if k == self.of.row and extent is not None and extent % self.of.tile[0]:
             return [self.of.tile[0], extent % self.of.tile[0]]
         return [self.of.step(k)]

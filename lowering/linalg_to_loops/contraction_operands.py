@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
@@ -181,7 +181,7 @@ class Operands:
         for start, (_, loop, panels) in zip((j, i), self._in_panels(), strict=True):
             number, first = None, start
             if panels is not None:
-                number = self.frame.writer.divide(start, panels[1], arith.DivUIOp)
+                number = self.frame.writer.divide(start, panels[1])
                 whole = panels[1] == self.of.step(loop)
                 first = start if whole else self.frame.writer.product(number, Index.of(panels[1]))
             found += number, first

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, f32
 from xdsl.ir import SSAValue
 
@@ -34,6 +33,7 @@ from stepwell.lowering.linalg_to_loops.points import start
 from stepwell.lowering.linalg_to_loops.prefetch import PackPrefetch, PanelPrefetch, prefetch_row
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.sum_loops import Several, Sum
+from stepwell.lowering.linalg_to_loops.tails import steps
 from stepwell.lowering.linalg_to_loops.writer import Index, below
 
 
@@ -166,7 +166,7 @@ class Tiles:
         else:
             state = self.sums.load(at)
         if self.prefetching is not None:
-            turn = self.writer.divide(self._row_number(at), self.of.tile[0], arith.DivUIOp)
+            turn = self.writer.divide(self._row_number(at), self.of.tile[0])
             j, k = at[self.of.column].start, self.operands.since
             if isinstance(self.prefetching, PanelPrefetch):
                 self.prefetching.begin(j, k, self.extent, turn)
@@ -305,12 +305,7 @@ class Tiles:
                 write_ops(self.frame, self._grid(here, [r]), {self.of.sum: [value]})
 
             exact = self._is_whole(self.of.column) and columns.size % width == 0
-            sizes = [width] if exact else falling(width)
+            sizes = [width] if exact else steps(width, 1)
             self.writer.cover((columns.start, end), sizes, column, "j")
 
         self.writer.each((rows.start, last), 1, row, "i")
-
-
-def falling(width: int) -> list[int]:
-    """Return the steps along a loop whose vectors are of ``width``: a vector, one iteration."""
-    return [width, 1] if width > 1 else [1]

@@ -43,14 +43,14 @@ class DoubleBuffering:
         """Pack the first part of a block."""
         self.columns, self.row = at[self.of.column], at[self.of.row]
         rows = self.row.end - self.row.start
-        self.tiles = self.writer.maximum(self._divided_up(rows, self.of.tile[0]), Index.of(1))
+        self.tiles = self.writer.maximum(self.writer.divide_up(rows, self.of.tile[0]), Index.of(1))
         """Tiles of each panel, of all rows of the block."""
-        self.each = self._divided_up(Index.of(self.deep), self.tiles)
+        self.each = self.writer.divide_up(Index.of(self.deep), self.tiles)
         """Rows that each tile copies, at most."""
-        self.apart = self._divided(Index.of(self.deep), self.each)
+        self.apart = self.writer.divide(Index.of(self.deep), self.each)
         """Steps of a tile for each of these rows."""
         wide = self.columns.end - self.columns.start
-        self.here = self.writer.divide(wide + (self.of.tile[1] - 1), self.of.tile[1], arith.DivUIOp)
+        self.here = self.writer.divide_up(wide, self.of.tile[1])
         self.batch = [at[k].start for k in range(self.of.row)]
         self._begin(Index())
 
@@ -64,13 +64,6 @@ class DoubleBuffering:
         self.since = start
         self._begin(start + self.deep)
 
-    def _divided(self, index: Index, by: Index) -> Index:
-        return self.writer.divide(index, self.writer.number_or_value(by), arith.DivUIOp)
-
-    def _divided_up(self, index: Index, by: Index | int) -> Index:
-        by = Index.of(by) if isinstance(by, int) else by
-        return self._divided(index + by + -1, by)
-
     def _begin(self, start: Index) -> None:
         """Set the part that is copied: its beginning, its buffer, and its number of rows."""
         self.start, self.buffer = start, self._buffer(start)
@@ -81,17 +74,17 @@ class DoubleBuffering:
 
     def _buffer(self, start: Index) -> Index:
         """Return the first row of the buffer of the part that begins at ``start``."""
-        turn = self.writer.divide(start, self.deep, arith.DivUIOp)
+        turn = self.writer.divide(start, self.deep)
         return self.writer.divide(turn, 2, arith.RemUIOp) * (self.panels * self.deep)
 
     def begin_tile(self, at: Ranges) -> None:
         """Set where the tile at ``at`` reads its panel."""
         first = at[self.of.column].start
-        panel = self.writer.divide(first - self.columns.start, self.of.tile[1], arith.DivUIOp)
+        panel = self.writer.divide(first - self.columns.start, self.of.tile[1])
         row = self._buffer(self.since) + panel * self.deep
         self.packed.begin = first, self.since - row
         before = at[self.of.row].start - self.row.start
-        turn = self.writer.divide(before, self.of.tile[0], arith.DivUIOp)
+        turn = self.writer.divide(before, self.of.tile[0])
         product = self.writer.product
         self.turn = product(product(panel, self.tiles) + turn, self.each)
 
@@ -110,8 +103,7 @@ class DoubleBuffering:
                 loop.attributes["kernel.unroll"] = UnitAttr()
             return [*found, *map(writer.value, following)]
 
-        by = writer.number_or_value(self.here)
-        first = [writer.divide(self.turn, by, op) for op in (arith.DivUIOp, arith.RemUIOp)]
+        first = [writer.divide(self.turn, self.here, op) for op in (arith.DivUIOp, arith.RemUIOp)]
         carried = [*state, *map(writer.value, first)]
         names = [value.name_hint for value in carried]
         done = writer.loop((Index(), some), 1, carried, copied, "l", names)

@@ -7,23 +7,23 @@ transposed through registers.
 from __future__ import annotations
 
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
-from stepwell.lowering.linalg_to_loops.contraction_levels import ContractionLevels, Range, Ranges
+from stepwell.lowering.linalg_to_loops.contraction_levels import ContractionLevels, Ranges
 from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.register_transpose import transpose_block
 from stepwell.lowering.linalg_to_loops.structured import Access
+from stepwell.lowering.linalg_to_loops.tails import steps
 from stepwell.lowering.linalg_to_loops.writer import Index
 
 
 def mirror(frame: Frame, of: ContractionLevels, at: Ranges) -> None:
     """Copy the block at ``at`` to its place beyond the diagonal, if it is below the diagonal."""
-    rows, columns = at[of.row], at[of.column]
-    end = columns.start + columns.size  # whole, because rows follow it
+    end = at[of.column].start + at[of.column].size  # whole, because rows follow it
 
     def copy() -> None:
         for access in _results(frame):
-            _Copy(frame, of, at, access).write(rows, (columns.start, end))
+            _copy(frame, of, at, access)
 
-    below = frame.writer.compare("sle", end, rows.start)
+    below = frame.writer.compare("sle", end, at[of.row].start)
     frame.writer.branch(below, copy)
 
 
@@ -38,39 +38,23 @@ def _results(frame: Frame) -> list[Access]:
     return list(found.values())
 
 
-class _Copy:
-    """Copies a part of one result."""
+def _copy(frame: Frame, of: ContractionLevels, at: Ranges, access: Access) -> None:
+    """Copy a part of one result, in squares of vectors and what is left."""
+    writer, buffer = frame.writer, access.buffer
+    rows, columns = at[of.row], at[of.column]
+    batch = [at[k].start for k in range(of.row)]
+    width = of.width if lanes_at(access, of.column, of.width) == of.width else 1
 
-    def __init__(self, frame: Frame, of: ContractionLevels, at: Ranges, access: Access) -> None:
-        self.writer, self.access = frame.writer, access
-        self.batch = [at[k].start for k in range(of.row)]
-        vectors = lanes_at(access, of.column, of.width) == of.width
-        self.width = of.width if vectors else 1
+    def place(row: Index, column: Index) -> list[Index]:
+        return [writer.affine(e, (*batch, row, column)) for e in access.exprs]
 
-    def write(self, rows: Range, columns: tuple[Index, Index]) -> None:
-        """Copy these rows and columns, in squares of vectors and what is left."""
-        sizes = [self.width, 1] if self.width > 1 else [1]
+    def some(i: Index, size: int) -> None:
+        def square(j: Index) -> None:
+            lanes = size if size > 1 else 0
+            found = [writer.load(buffer, place(i + n, j), lanes) for n in range(size)]
+            for n, value in enumerate(transpose_block(writer, found)):
+                writer.store(value, buffer, place(j + n, i))
 
-        def some(i: Index, size: int) -> None:
-            def element(j: Index) -> None:
-                self._element(i, j)
+        writer.each((columns.start, columns.start + columns.size), size, square, "j")
 
-            if size == 1:
-                self.writer.each(columns, 1, element, "j")
-            else:
-                self.writer.each(columns, size, lambda j: self._square(i, j), "j")
-
-        self.writer.cover((rows.start, rows.end), sizes, some, "i")
-
-    def _place(self, row: Index, column: Index) -> list[Index]:
-        return [self.writer.affine(e, (*self.batch, row, column)) for e in self.access.exprs]
-
-    def _element(self, i: Index, j: Index) -> None:
-        value = self.writer.load(self.access.buffer, self._place(i, j))
-        self.writer.store(value, self.access.buffer, self._place(j, i))
-
-    def _square(self, i: Index, j: Index) -> None:
-        buffer, width = self.access.buffer, self.width
-        found = [self.writer.load(buffer, self._place(i + n, j), width) for n in range(width)]
-        for n, value in enumerate(transpose_block(self.writer, found)):
-            self.writer.store(value, buffer, self._place(j + n, i))
+    writer.cover((rows.start, rows.end), steps(width, 1), some, "i")

@@ -207,7 +207,7 @@ class Packing:
 
     def units(self, count: Index) -> Index:
         """Return the number of units of so many elements."""
-        return self.writer.divide(count + (self.terms - 1), self.terms, arith.DivUIOp)
+        return self.writer.divide_up(count, self.terms)
 
     def _row(self, k: Index, terms: int, inside: Index) -> None:
         """Copy unit ``k`` of ``inside`` columns."""
@@ -269,7 +269,7 @@ class Packing:
     def _each_vector(self, write: Callable[[Index], None]) -> Index:
         """Call ``write`` for each vector of whole units; return where the tail of units begins."""
         writer, lanes = self.writer, self.width
-        whole = writer.divide(self.count, self.terms, arith.DivUIOp)
+        whole = writer.divide(self.count, self.terms)
         end = writer.last_whole(Index(), whole, lanes)
         writer.each((Index(), end), lanes, write, "k")
         known = whole.number
@@ -281,7 +281,7 @@ class Packing:
     def _each_unit(self, write: Callable[[Index, int], None], first: Index | None = None) -> None:
         """Call ``write`` with each unit from ``first`` on and its number of elements."""
         writer, terms = self.writer, self.terms
-        whole = writer.divide(self.count, terms, arith.DivUIOp)
+        whole = writer.divide(self.count, terms)
         writer.each((first or Index(), whole), 1, lambda n: write(n, terms), "k")
         left = self.count - whole * terms
         if left.number is not None:
@@ -345,7 +345,7 @@ class Packing:
             return
         if self.run is not None:
             outer = [writer.divide(k, self.run.size, arith.RemUIOp)]
-            k = writer.divide(k, self.run.size, arith.DivUIOp)
+            k = writer.divide(k, self.run.size)
         at = [column, *outer, k] if self.keeps_rows else [*outer, self.base + k, column]
         writer.store(value, self.scratch, at)
 

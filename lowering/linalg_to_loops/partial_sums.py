@@ -48,7 +48,7 @@ class PartialSums:
         """Return the place of a sum of the tile at ``at``, counted from the tile's first one."""
         k, columns = self.of.column, self.of.tile[1]
         before = at[k].start - self.around[k].start if self.around else Index()
-        panel = self.writer.divide(before, columns, arith.DivUIOp)
+        panel = self.writer.divide(before, columns)
         rows = row_number(at, self.around, self.sizes) if self.around else Index()
         inside = Index()
         if at[k].size < columns:

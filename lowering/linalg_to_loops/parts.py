@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import memref
 from xdsl.ir import SSAValue
 
 from stepwell.analysis.levels.building import (
@@ -81,15 +81,13 @@ class Parts:
         if all(extent.number is not None for extent in extents):
             return Index.of(self.most)
         total = reduce(self.writer.product, extents, Index.of(columns))
-        few = self.writer.divide(total, ELEMENTS_PER_PART, arith.DivUIOp) + 1
+        few = self.writer.divide(total, ELEMENTS_PER_PART) + 1
         return self.writer.minimum(few, Index.of(self.most))
 
     def write(self, cut: int, unit: int, inside: Callable[[Index], None]) -> None:
         """Write the parts in parallel: each takes a range of loop ``cut``, in whole ``unit``s."""
         writer, extent = self.writer, self.frame.extents[self.op][cut]
-        per = writer.number_or_value(self.count * unit)
-        blocks = writer.divide(extent + self.count * unit + -1, per, arith.DivUIOp)
-        length = blocks * unit
+        length = writer.divide_up(extent, self.count * unit) * unit
 
         def body(p: Index) -> None:
             lower = writer.minimum(writer.product(p, length), extent)

@@ -98,7 +98,7 @@ class PanelPrefetch:
         """Prepare for tile number ``turn`` of the part at ``k`` of the panel at ``j``."""
         writer = self.writer
         self.k, j = following(writer, (j, k), (self.end, extent), (self.columns, self.deep))
-        self.panel = writer.divide(j, self.columns, arith.DivUIOp)
+        self.panel = writer.divide(j, self.columns)
         turn = writer.divide(turn, -(-self.lines * self.every // self.count), arith.RemUIOp)
         self.since = turn * self.deep
 
@@ -112,11 +112,11 @@ class PanelPrefetch:
         first, k = indices[begins + 2] or Index(), indices[depth] or Index()
         indices[begins : begins + 2] = self.k, self.panel
         access = self.operands.micro.inputs[self.operands.column_operand]
-        step = writer.divide(self.since + k, self.every, arith.DivUIOp)
+        step = writer.divide(self.since + k, self.every)
         for number in range(self.count):
             line = step * self.count + number
             column = writer.divide(line, self.lines, arith.RemUIOp) * self.each
-            indices[depth] = writer.divide(line, self.lines, arith.DivUIOp)
+            indices[depth] = writer.divide(line, self.lines)
             indices[of.column] = first + column
             prefetch_line(writer, access, indices, {})
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, memref, scf, vector
+from xdsl.dialects import memref, scf, vector
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
@@ -162,7 +162,7 @@ class _Rows:
         total = Index.of(upper if number is None else number)
         grain = self.parallel.attributes["kernel.grain"]
         assert isinstance(grain, IntegerAttr)
-        count = writer.divide(total + (rows - 1), rows, arith.DivUIOp)
+        count = writer.divide_up(total, rows)
 
         def body(q: Index) -> None:
             low = q * rows

@@ -37,8 +37,7 @@ def in_threads(
         inside({})
         return
     counts = [
-        writer.divide(frame.ends[k] + (b - 1), b, arith.DivUIOp) if b else Index.of(1)
-        for k, b in enumerate(blocks)
+        writer.divide_up(frame.ends[k], b) if b else Index.of(1) for k, b in enumerate(blocks)
     ]
     lengths = [Index.of(b) for b in blocks]
     if (k := evened[0]) >= 0 and (each := _evened(frame, k, blocks[k], evened[1], counts)):
@@ -75,9 +74,8 @@ def _opened(frame: Frame, p: Index, counts: Sequence[Index], lengths: Sequence[I
     for k in reversed(range(len(counts))):
         at = p
         if k:
-            by = writer.number_or_value(counts[k])
-            at = writer.divide(p, by, arith.RemUIOp)
-            p = writer.divide(p, by, arith.DivUIOp)
+            at = writer.divide(p, counts[k], arith.RemUIOp)
+            p = writer.divide(p, counts[k])
         opened[k] = _block(frame, k, at, lengths[k])
     return opened
 
@@ -116,21 +114,18 @@ def _evened(frame: Frame, k: int, block: int, tile: int, counts: list[Index]) ->
     if extent.number is not None or 0 < high <= block:
         return None
 
-    def divided(a: Index, by: Index) -> Index:
-        return writer.divide(a, writer.number_or_value(by), arith.DivUIOp)
-
     others = Index.of(1)
     for n, count in enumerate(counts):
         others = writer.product(others, count) if n != k else others
-    wanted = divided(Index.of(MIN_FAR_BLOCKS - 1) + others, others)
+    wanted = writer.divide_up(Index.of(MIN_FAR_BLOCKS), others)
     least = MIN_BLOCK_TILES * tile
-    most = divided(extent + (least - 1), Index.of(least))
+    most = writer.divide_up(extent, least)
     runs = writer.maximum(counts[k], writer.minimum(wanted, most))
     runs = writer.maximum(runs, Index.of(1))
-    each = divided(extent + runs + -1, runs)
-    each = divided(each + (tile - 1), Index.of(tile)) * tile
+    each = writer.divide_up(extent, runs)
+    each = writer.divide_up(each, tile) * tile
     each = writer.maximum(each, Index.of(tile))
-    counts[k] = divided(extent + each + -1, each)
+    counts[k] = writer.divide_up(extent, each)
     return each
 
 
@@ -146,7 +141,7 @@ def _grain_at_launch(frame: Frame, blocks: Sequence[int]) -> Index:
                     one, writer.minimum(Index.of(block), extent) if block else extent
                 )
         each = each + one
-    return writer.divide(Index.of(CHUNK), writer.number_or_value(each), arith.DivUIOp)
+    return writer.divide(Index.of(CHUNK), each)
 
 
 def _work(op: Structured) -> int:

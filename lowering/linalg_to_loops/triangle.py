@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer, select
 
@@ -20,24 +20,19 @@ class Triangle:
 
     def __init__(self, writer: Writer, counts: Sequence[Index], lengths: Sequence[Index]) -> None:
         self.writer, (self.rows, self.columns) = writer, counts
-        self.each = self._divide(lengths[0], lengths[1])
+        self.each = writer.divide(lengths[0], lengths[1])
         """Blocks of columns as wide as one of rows is high."""
-        self.pairs = self._divide(self.rows + 1, Index.of(2))
+        self.pairs = writer.divide(self.rows + 1, 2)
         self.steps = writer.product(self.rows + 1, self.each)
         """Steps of two rows of blocks."""
         self.trips = writer.product(self.pairs, self.steps)
 
-    def _divide(self, index: Index, by: Index, op: type[Operation] = arith.DivUIOp) -> Index:
-        return self.writer.divide(index, self.writer.number_or_value(by), op)
-
     def place(self, p: Index) -> tuple[Index, Index, Index, SSAValue]:
         """Return the step of the loops before, row and column of a block, and if it is none."""
         writer = self.writer
-        pair, rest = self._divide(p, self.steps), self._divide(p, self.steps, arith.RemUIOp)
-        before, short = (
-            self._divide(pair, self.pairs),
-            self._divide(pair, self.pairs, arith.RemUIOp),
-        )
+        remainder = arith.RemUIOp
+        pair, rest = writer.divide(p, self.steps), writer.divide(p, self.steps, remainder)
+        before, short = writer.divide(pair, self.pairs), writer.divide(pair, self.pairs, remainder)
         long = self.rows + -1 - short
         first = writer.product(long + 1, self.each)
         begins = writer.compare("slt", rest, first)

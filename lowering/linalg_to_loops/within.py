@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from stepwell.lowering.linalg_to_loops.body import Point
@@ -39,8 +38,8 @@ def rounded(
         return bounds
     start, _ = bounds
     low, high = part(writer, op, loop, bounds)
-    first = writer.divide(low - start, step, arith.DivUIOp)
-    last = writer.divide(high - start + (step - 1), step, arith.DivUIOp)
+    first = writer.divide(low - start, step)
+    last = writer.divide_up(high - start, step)
     return start + first * step, start + last * step
 
 
@@ -93,6 +92,6 @@ def shared_part(writer: Writer, plan: Plan, loop: int, extent: Index) -> tuple[I
     width = plan.first.width if loop == plan.axis else 1
     if width == 1:
         return low, high
-    first = writer.divide(low, width, arith.DivUIOp) * width
-    last = writer.divide(high + (width - 1), width, arith.DivUIOp) * width
+    first = writer.divide(low, width) * width
+    last = writer.divide_up(high, width) * width
     return first, writer.maximum(first, writer.minimum(last, extent))

@@ -95,20 +95,21 @@ class Writer(Builder):
         op = arith.SubiOp if factor < 0 else arith.AddiOp
         return self.binary(op, self.value(Index(tuple(rest))), last)
 
-    def number_or_value(self, index: Index) -> int | SSAValue:
-        """Return a known number as such, any other index as its value."""
-        return index.number or self.value(index)
-
-    def divide(self, index: Index, by: int | SSAValue, op: type[Operation]) -> Index:
+    def divide(self, index: Index, by: int | Index, op: type[Operation] = arith.DivUIOp) -> Index:
         """Return ``index`` divided by a positive number, or the remainder, depending on ``op``."""
+        by = by if isinstance(by, int) else by.number or by
         if isinstance(by, int):
             if (number := index.number) is not None:
                 return Index.of(number % by if op is arith.RemUIOp else number // by)
             if by == 1:
                 return Index() if op is arith.RemUIOp else index
-            by = self.index(by)
-        lhs, rhs = self.value(index), by
+            by = Index.of(by)
+        rhs, lhs = self.value(by), self.value(index)
         return Index.of(self.shared((op, lhs, rhs), lambda: self.binary(op, lhs, rhs)))
+
+    def divide_up(self, index: Index, by: int | Index) -> Index:
+        """Return ``index`` divided by a positive number, rounded up."""
+        return self.divide(index + by + -1, by)
 
     def bound(self, index: Index, low: int, high: int) -> None:
         """Record that a value is between two numbers, both inclusive."""
@@ -189,7 +190,7 @@ class Writer(Builder):
         found = self.interval(index)
         if found is None or found[0] < 0:
             return self.divide(index, by, arith.FloorDivSIOp)
-        quotient = self.divide(index, by, arith.DivUIOp)
+        quotient = self.divide(index, by)
         self.bound(quotient, found[0] // by, found[1] // by)
         return quotient
 
@@ -320,7 +321,7 @@ class Writer(Builder):
         """Return where the last whole step of ``size`` ends."""
         if size == 1:
             return upper
-        return lower + self.divide(upper - lower, size, arith.DivUIOp) * size
+        return lower + self.divide(upper - lower, size) * size
 
     def load(
         self, buffer: SSAValue, indices: Sequence[Index], width: int = 0, hint: str | None = None

@@ -120,7 +120,7 @@ class Frame:
         lanes = self.open_lanes
         at = next(n for n, each in enumerate(lanes) if each == step)
         behind = prod(each.count for each in lanes[at + 1 :])
-        own = self.writer.divide(scope.lane, behind, arith.DivUIOp)
+        own = self.writer.divide(scope.lane, behind)
         if at:
             own = self.writer.divide(own, step.count, arith.RemUIOp)
         self.writer.bound(own, 0, step.count - 1)

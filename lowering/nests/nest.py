@@ -27,10 +27,7 @@ def write_nest(frame: Frame) -> None:
     ends = tuple(frame.extents[0][: frame.shared])
     first = Scope((Point(tuple(Index() for _ in ends)),), ends)
     groups = [Step(level, 0) for level in frame.groups]
-    counts = [
-        frame.writer.divide(first.ends[step.loop] + (step.size - 1), step.size, arith.DivUIOp)
-        for step in groups
-    ]
+    counts = [frame.writer.divide_up(first.ends[step.loop], step.size) for step in groups]
 
     def body(number: Index) -> None:
         _number(frame, groups, counts, number)
@@ -42,13 +39,12 @@ def write_nest(frame: Frame) -> None:
 def _number(frame: Frame, groups: Sequence[Step], counts: Sequence[Index], number: Index) -> None:
     """Split the number of a group into its number along each loop."""
     for step, count in reversed(list(zip(groups, counts, strict=True))):
-        by = count.number if count.number is not None else frame.writer.value(count)
         last = step is groups[0]
-        at = number if last else frame.writer.divide(number, by, arith.RemUIOp)
+        at = number if last else frame.writer.divide(number, count, arith.RemUIOp)
         if count.number is not None:
             frame.writer.bound(at, 0, count.number - 1)
         frame.group_numbers[step.loop] = at
-        number = number if last else frame.writer.divide(number, by, arith.DivUIOp)
+        number = number if last else frame.writer.divide(number, count)
 
 
 # within a group

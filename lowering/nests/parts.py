@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import memref
 from xdsl.ir import SSAValue
 
 from stepwell.lowering.linalg_to_loops.body import Point
@@ -36,7 +36,7 @@ def _in_parts(frame: Frame, number: int, op: Structured, ends: Sequence[Index]) 
         writer.result(memref.AllocaOp.get(element_of(op.outputs[k].buffer), 64, [many]), "partial")
         for k in op.carried
     ]
-    length = writer.divide(ends[cut] + (many - 1), many, arith.DivUIOp)
+    length = writer.divide_up(ends[cut], many)
 
     def group(part: Index) -> None:
         low = writer.product(part, length)

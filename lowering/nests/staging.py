@@ -67,7 +67,7 @@ def _copied(frame: Frame, op: Structured, number: int, scope: Scope) -> Tile:
             rest = at
             for size in reversed(shape):
                 where.insert(0, writer.divide(rest, size, arith.RemUIOp))
-                rest = writer.divide(rest, size, arith.DivUIOp)
+                rest = writer.divide(rest, size)
             there = [
                 writer.minimum(b + w, end + -1)
                 for b, w, end in zip(begins, where, ends, strict=True)
