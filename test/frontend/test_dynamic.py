@@ -207,3 +207,41 @@ def test_constants_that_follow_a_size() -> None:
     g: Any = sw.jit(lambda x: x + np.linspace(0, 1, len(x)))
     for n in (4, 5, 6, 7):
         np.testing.assert_array_equal(g(np.ones(n)), np.ones(n) + np.linspace(0, 1, n))
+
+
+def batch_of_steps(x: Any) -> Any:
+    """Scan the columns of rows, which are the batch."""
+    last, seen = sw.lax.scan(
+        lambda c, r: (c * 0.5 + r, (c, r[:, None] * np.ones((1, 3)))), x[:, 0] * 0, x.T
+    )
+    return last, *seen
+
+
+def as_many_steps(x: Any) -> Any:
+    """Scan as many steps as there are rows, over nothing."""
+    return sw.lax.scan(lambda c, _: (c * 0.5, c), x, None, length=len(x))
+
+
+def steps_in_steps(x: Any) -> Any:
+    def inner(c: Any, r: Any) -> Any:
+        return sw.lax.scan(lambda d, s: (d + s, d * r), c, r[None] * np.ones((2, 1)))
+
+    return sw.lax.scan(inner, x[:, 0] * 0, x.T)
+
+
+def batches_of_steps(x: Any) -> Any:
+    return sw.vmap(lambda row: sw.lax.scan(lambda c, r: (c + r, c * r), row * 0, row[:, None]))(x)
+
+
+@pytest.mark.parametrize(
+    "function", [batch_of_steps, as_many_steps, steps_in_steps, batches_of_steps]
+)
+def test_scans_over_unknown_sizes(function: Any) -> None:
+    """One program takes all sizes, and gives what those of each size give."""
+    random = np.random.default_rng(1)
+    f, plain = sw.jit(function), sw.jit(function, dynamic="never")
+    for n in (4, 5, 6, 7, 17, 33):
+        x = random.random((n, 5))
+        for got, want in zip(f(x), plain(x), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-12, err_msg=str(n))
+    assert f.cache_info().programs == 2

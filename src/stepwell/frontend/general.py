@@ -268,6 +268,11 @@ def _growth(seen: Sequence[int], values: Sequence[int]) -> Growth:
     return Growth(tuple(by), seen[0] - sum(b * n for b, n in zip(by, values, strict=True)))
 
 
+def _closing(line: str) -> str:
+    """Return how the line begins that closes the region which ``line`` opens."""
+    return " " * (len(line) - len(line.lstrip())) + "}) : ("
+
+
 class _Writer:
     """Write a template's program: `?` in types, and index operands for ops that need sizes."""
 
@@ -276,13 +281,14 @@ class _Writer:
         self.numbers = template.numbers
         self.head: list[str] = []
         self.created: dict[Any, str] = {}
-        self.batches: list[tuple[str, bool]] = []
-        """For each open nd.vmap, how its closing line begins and whether its size is an operand."""
+        self.open: list[tuple[str, int]] = []
+        """For each open nd.vmap and nd.scan, how its closing line begins, and its sizes that are
+        operands."""
 
     def text(self) -> str:
         """Return the whole text."""
         first, *lines = self.template.text.split("\n")
-        body = [self.line(line) for line in lines]
+        body = [self.line(line, k, lines) for k, line in enumerate(lines, 1)]
         found = re.findall(r"(%\w+): (tensor<[^<>]*>)", first)
         self.names = [name for name, _ in found]
         return "\n".join([self.dynamic(first), *self.sizes(first), *body])
@@ -295,15 +301,16 @@ class _Writer:
             raise NotGeneralError(f"{op[1] if op else 'an op'} takes a size as a number")
         return found
 
-    def line(self, line: str) -> str:
-        """Return one line of the program."""
-        if self.batches and line.startswith(self.batches[-1][0]):
-            end, dynamic_size = self.batches.pop()
+    def line(self, line: str, follows: int, lines: Sequence[str]) -> str:
+        """Return one line of the program, before line number ``follows``."""
+        if self.open and line.startswith(self.open[-1][0]):
+            end, count = self.open.pop()
             inputs, rest = line[len(end) :].split(")", 1)
-            index = ["index"] * dynamic_size
-            line = f"{end}{', '.join(filter(None, [inputs, *index]))}){rest}"
+            line = f"{end}{', '.join(filter(None, [inputs, *['index'] * count]))}){rest}"
         elif '"nd.vmap"(' in line and line.endswith("({"):
             return self.batch(line)
+        elif '"nd.scan"(' in line and line.endswith("({"):
+            return self.scan(line, follows, lines)
         if "@" not in line or not _MARK.search(line):
             return line
         match = _op().match(line)
@@ -314,15 +321,37 @@ class _Writer:
 
     def batch(self, line: str) -> str:
         """Return the first line of an nd.vmap, with an operand for a symbolic size."""
-        end = " " * (len(line) - len(line.lstrip())) + "}) : ("
         size = re.search(r"size = (@\d+@) : i64, ", line)
-        self.batches.append((end, size is not None))
+        sizes: list[Growth] = []
         if size is not None:
             line = re.sub(r"(array<i32: \d+), 0>", r"\1, 1>", line.replace(size[0], ""))
-            operands, rest = line.split(") <{", 1)
-            comma = "" if operands.endswith("(") else ", "
-            line = f"{operands}{comma}{self.value(self.number(size[1]))}) <{{{rest}"
-        return self.dynamic(line)
+            sizes.append(self.number(size[1]))
+        return self.opened(line, sizes)
+
+    def scan(self, line: str, follows: int, lines: Sequence[str]) -> str:
+        """Return the first line of an nd.scan, with operands for symbolic sizes.
+
+        These are the number of steps and the sizes of results, which the closing line states.
+        """
+        sizes: list[Growth] = []
+        if length := re.search(r"length = (@\d+@) : i64, ", line):
+            line = line.replace(length[0], "")
+            sizes.append(self.number(length[1]))
+        closing = next(each for each in lines[follows:] if each.startswith(_closing(line)))
+        segments = re.search(r"array<i32: (\d+), (\d+), 0, 0>", line)
+        assert segments is not None
+        for type in _TYPE.findall(closing.partition("-> ")[2])[int(segments[1]) :]:
+            sizes += self.growing(f"tensor<{type.partition('x')[2]}>")
+        counts = f"{segments[1]}, {segments[2]}, {int(bool(length))}, {len(sizes) - bool(length)}"
+        return self.opened(line.replace(segments[0], f"array<i32: {counts}>"), sizes)
+
+    def opened(self, line: str, sizes: Sequence[Growth]) -> str:
+        """Return the first line of an op with a region, with ``sizes`` as its last operands."""
+        self.open.append((_closing(line), len(sizes)))
+        operands, rest = line.split(") <{", 1)
+        names = ", ".join(self.value(n) for n in sizes)
+        comma = "" if operands.endswith("(") or not sizes else ", "
+        return self.dynamic(f"{operands}{comma}{names}) <{{{rest}")
 
     def number(self, text: str) -> Growth:
         """Return the value of a number or a mark."""
