@@ -19,6 +19,11 @@ from stepwell.dialects.types import dtype
 from stepwell.lowering.nd_to_linalg.sizes import Size
 
 
+MAX_CONCATENATIONS = 64
+"""Uses of a slice that are followed: `x[:1], f(x), x[-1:]` needs one for each axis. Concatenations of
+values with themselves would be followed along exponentially many ways."""
+
+
 def known_start(start: SSAValue) -> int | None:
     """Return a constant start as an index, saturated to i64, None if it is dynamic."""
     match start.owner:
@@ -70,7 +75,9 @@ def _is_put_back(op: SliceOp, begins: Sequence[int]) -> bool:
     repeated = isinstance(loop, WhileOp) or (isinstance(loop, ScanOp) and loop.count != 1)
     plain = repeated and all(stride == 1 for _, _, stride in op.ranges)
     waiting: list[tuple[SSAValue, list[int]]] = [(op.y, [0] * len(begins))] if plain else []
-    while waiting:
+    for _ in range(MAX_CONCATENATIONS):
+        if not waiting:
+            return False
         value, at = waiting.pop()
         if value.type == op.x.type and at == list(begins):
             return True

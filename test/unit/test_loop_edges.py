@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from buffer_programs import T, check, host, loop, matrices
+
+import stepwell as sw
 
 ROW, COLUMN = "tensor<1x?xf32>", "tensor<?x1xf32>"
 BEFORE = """
@@ -176,3 +179,22 @@ def test_what_is_put_elsewhere_each_time_stays_in_place() -> None:
     )
     outcome = check(host(BEFORE + loop(rows + "yield %q", "%s", "%x")), matrices(4, 4))
     assert (outcome.copies, outcome.allocs) == (1, 0), outcome.text
+
+
+def test_values_that_are_concatenated_with_themselves() -> None:
+    """A slice has 2**40 ways into its result here; few of them are followed."""
+    steps = [
+        f"%c{k + 1} = nd.concat %c{k}, %c{k} {{axis = 0 : i64}}"
+        " : (tensor<0x8xf32>, tensor<0x8xf32>) -> tensor<0x8xf32>"
+        for k in range(40)
+    ]
+    text = f"""
+    func.func @main(%x: tensor<0x8xf32>) -> tensor<0x8xf32> {{
+      %y = nd.scan (%a = %x) {{length = 4}} : (tensor<0x8xf32>) -> tensor<0x8xf32> {{
+        %c0 = nd.slice %a[0:0, :8] : tensor<0x8xf32> -> tensor<0x8xf32>
+        {chr(10).join(steps)}
+        nd.yield %c40 : tensor<0x8xf32>
+      }}
+      func.return %y : tensor<0x8xf32>
+    }}"""
+    assert sw.compile(text)(np.ones((0, 8), np.float32)).shape == (0, 8)
