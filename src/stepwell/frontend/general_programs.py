@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepwell.api.compiled import Compiled
 from stepwell.api.modules import ModuleText
+from stepwell.core.diagnostics import CompileError
 from stepwell.frontend.calls import Call
 from stepwell.frontend.traced import Traced
 
@@ -74,7 +75,9 @@ class GeneralPrograms:
     def refused(self, call: Call, error: Exception) -> None:
         """Count and log a failed attempt at a size-polymorphic program."""
         self._tried[_group(call)] += 1
-        LOG.info("'%s' has a program for each size: %s", self.name, str(error).splitlines()[0])
+        level = logging.WARNING if isinstance(error, CompileError) else logging.INFO
+        said = "'%s' has a program for each size: %s"
+        LOG.log(level, said, self.name, str(error).splitlines()[0])
 
     def log(self, error: Exception) -> None:
         """Log why no size-polymorphic program serves a call."""
