@@ -18,10 +18,9 @@ from stepwell.dialects.nd.syntax import axes, shape_of
 from stepwell.dialects.types import dtype
 from stepwell.lowering.nd_to_linalg.sizes import Size
 
-
 MAX_CONCATENATIONS = 64
-"""Uses of a slice that are followed: `x[:1], f(x), x[-1:]` needs one for each axis. Concatenations of
-values with themselves would be followed along exponentially many ways."""
+"""Uses of a slice that are followed: `x[:1], f(x), x[-1:]` needs one for each axis. There are
+exponentially many ways through concatenations of values with themselves."""
 
 
 def known_start(start: SSAValue) -> int | None:

@@ -245,3 +245,24 @@ def test_scans_over_unknown_sizes(function: Any) -> None:
         for got, want in zip(f(x), plain(x), strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-12, err_msg=str(n))
     assert f.cache_info().programs == 2
+
+
+def test_gradients_of_scans_over_unknown_batches_and_steps() -> None:
+    random = np.random.default_rng(2)
+    weights = random.standard_normal((4, 4)) * 0.3, random.standard_normal((3, 4))
+
+    def loss(weights: Any, x: Any) -> Any:
+        def step(h: Any, row: Any) -> Any:
+            h = np.tanh(h @ weights[0] + row @ weights[1])
+            return h, h.sum(axis=1)
+
+        h, seen = sw.lax.scan(step, np.zeros((len(x), 4)), x.transpose(1, 0, 2))
+        return (h * h).mean() + seen.mean()
+
+    f, plain = (sw.jit(sw.value_and_grad(loss), dynamic=mode) for mode in ("auto", "never"))
+    for batch, steps in ((14, 6), (14, 7), (15, 9), (16, 10), (17, 11)):
+        x = random.standard_normal((batch, steps, 3))
+        (value, found), (want, wanted) = f(weights, x), plain(weights, x)
+        for a, b in zip((value, *found), (want, *wanted), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-10)
+    assert f.cache_info().programs == 3

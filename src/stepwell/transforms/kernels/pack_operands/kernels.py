@@ -382,6 +382,7 @@ def read_packed(function: kernel.FuncOp, operand: Operand, machine: Machine, sam
 
     same : whether the operand is the same in every call
     """
+    keep_packed_versions(function)
     old, lists = operand.argument, levels_of_versions(function)
     new = function.body.block.insert_arg(TensorType(element(old), operand.sizes), old.index + 1)
     new.name_hint = f"{old.name_hint}_packed" if old.name_hint else "packed"
@@ -402,7 +403,6 @@ def read_packed(function: kernel.FuncOp, operand: Operand, machine: Machine, sam
     op.indexing_maps = ArrayAttr(maps)
     if operand.loops[operand.column] == choices.number(function, "kernel.shared") - 1:
         write_all(function, [_unpacked(each, operand, machine, same) for each in lists])
-    keep_packed_versions(function)
     read = old.first_use is not None
     if not read:
         function.body.block.erase_arg(old)
