@@ -266,3 +266,28 @@ def test_gradients_of_scans_over_unknown_batches_and_steps() -> None:
         for a, b in zip((value, *found), (want, *wanted), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-10)
     assert f.cache_info().programs == 3
+
+
+def ends(x: Any) -> Any:
+    return x[-1] * 2, x[:2] + 1, x[1:3] + x[-3:-1], x[::-1][0], x[0] + x, x[1::2][:1] * 3
+
+
+def test_slices_of_a_known_size_along_an_unknown_axis() -> None:
+    random = np.random.default_rng(3)
+    f: Any = sw.jit(ends)
+    for n in (5, 6, 7, 9, 33, 4):
+        x = random.random((n, 3))
+        for got, want in zip(f(x), ends(x), strict=True):
+            np.testing.assert_array_equal(got, want)
+    assert f.cache_info().programs == 2
+
+
+def test_slices_that_are_longer_than_an_axis() -> None:
+    def few(x: Any) -> Any:
+        return x[:2], x[-2:], x[-1:], x[-3:-1]
+
+    f: Any = sw.jit(few)
+    for n in (5, 6, 7, 3, 2, 1, 0, 8):
+        x = np.arange(3.0 * n).reshape(n, 3)
+        for got, want in zip(f(x), few(x), strict=True):
+            np.testing.assert_array_equal(got, want)

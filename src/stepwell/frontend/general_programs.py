@@ -66,8 +66,10 @@ class GeneralPrograms:
 
     def compiled(self, template: Template, call: Call, traced: Traced) -> Compiled:
         """Compile the program of a template."""
+        from stepwell.frontend.general_text import program_text
+
         module = traced.module
-        text = ModuleText(template.module(), module.name, module.resources, hashed=True)
+        text = ModuleText(program_text(template), module.name, module.resources, hashed=True)
         program = replace(traced, module=text).compile()
         self._made.setdefault(_group(call), []).append((template, program))
         return program
