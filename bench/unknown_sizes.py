@@ -390,7 +390,7 @@ mean {mean:.2f}.{beside}
 
 
 def compile_part(compiled: Sequence[Compiled], cpu: bool) -> str:
-    """Return the table of compile times and what it says."""
+    """Return the table of compile times, and a summary of it."""
     ratios = [each.ratio(cpu) for each in compiled]
     above = sum(ratio > COMPILE_GOAL for ratio in ratios)
     table = "\n".join(each.spelled(cpu) for each in compiled)

@@ -157,15 +157,27 @@ def lies_in_rows(access: Access, step: int, column: int, width: int) -> bool:
 def _prefetch_later_steps(
     frame: Frame, op: Structured, access: Access, points: Sequence[Point]
 ) -> None:
-    writer, levels = frame.writer, frame.plan.levels
-    column, depth = frame.plan.axis, op.reduced[-1]
+    writer, column = frame.writer, frame.plan.axis
     first, last = (points[n].indices[column] or Index() for n in (0, -1))
-    extent, k = frame.extents[op][depth], (points[0].indices[depth] or Index()) + levels.prefetch
-    j = below(writer, k, extent, first, first + levels.step(column))
-    moved = {column: j, depth: below(writer, k, extent, k, k - extent)}
+    moved = _later(frame, op, points[0], op.reduced[-1])
     prefetch_row(writer, access, points, column, moved)
-    end = j + (last - first) + (op.width - 1)  # a row may begin in the middle of a line
+    # a row may begin in the middle of a line
+    end = moved[column] + (last - first) + (op.width - 1)
     prefetch_line(writer, access, points[0].indices, {**moved, column: end})
+
+
+def _later(frame: Frame, op: Structured, point: Point, depth: int) -> dict[int, Index]:
+    """Return the column of a point, and its index of the sum's loop ``depth`` some steps later.
+
+    Past the end of the sum these are the first ones of the next tile.
+    """
+    writer, levels, column = frame.writer, frame.plan.levels, frame.plan.axis
+    first, k = (point.indices[loop] or Index() for loop in (column, depth))
+    extent, k = frame.extents[op][depth], k + levels.prefetch
+    return {
+        column: below(writer, k, extent, first, first + levels.step(column)),
+        depth: below(writer, k, extent, k, k - extent),
+    }
 
 
 def _slides_along_rows(plan: Plan, access: Access, inner: Sequence[int]) -> bool:
@@ -188,14 +200,7 @@ def _prefetch_later_images(
     image = prefetched_loop(op.op, column)
     if image is None or None in steps:
         return
-    extent, k = (
-        frame.extents[op][image],
-        (points[0].indices[image] or Index()) + plan.levels.prefetch,
-    )
-    moved = {
-        column: below(writer, k, extent, first, first + plan.levels.step(column)),
-        image: below(writer, k, extent, k, k - extent),
-    }
+    moved = _later(frame, op, points[0], image)
     place = [moved.get(n, index or Index()) for n, index in enumerate(points[0].indices)]
     at = [writer.affine(e, place) for e in access.exprs]
     if padding := plan.padding.get(access.buffer):

@@ -44,6 +44,8 @@ class _Writer:
     def __init__(self, template: Template) -> None:
         self.template = template
         self.numbers = template.numbers
+        self.zero = (0,) * template.sizes.count
+        """The growth of a size that no symbol changes."""
         self.head: list[str] = []
         self.created: dict[Any, str] = {}
         self.open: list[tuple[str, int]] = []
@@ -122,7 +124,7 @@ class _Writer:
         """Return the value of a number or a mark."""
         if mark := MARK.fullmatch(text):
             return self.numbers[int(mark[1])]
-        return Growth((0,) * self.template.sizes.count, int(text))
+        return Growth(self.zero, int(text))
 
     def shape(self, type: str) -> list[Growth]:
         """Return the sizes of a type."""
@@ -195,8 +197,7 @@ class _Writer:
 
     def growing(self, type: str) -> list[Growth]:
         """Return the symbolic sizes of a type."""
-        count = self.template.sizes.count
-        return [n for n in self.shape(type) if n.by != (0,) * count]
+        return [n for n in self.shape(type) if n.by != self.zero]
 
     def _iota(self, match: re.Match[str]) -> str:
         return self.with_sizes(match, self.growing(match["type"]))
@@ -205,20 +206,18 @@ class _Writer:
 
     def _reshape(self, match: re.Match[str]) -> str:
         x, y = self.shape(match["inputs"]), self.shape(match["type"])
-        zero = (0,) * self.template.sizes.count
-        grow = [[n for n in each if n.by != zero] for each in (x, y)]
-        known = [prod(n.constant for n in each if n.by == zero) for each in (x, y)]
+        grow = [[n for n in each if n.by != self.zero] for each in (x, y)]
+        known = [prod(n.constant for n in each if n.by == self.zero) for each in (x, y)]
         if len(grow[0]) == len(grow[1]) == 1 and known[0] == known[1]:
             return self.dynamic(match[0])
         return self.with_sizes(match, grow[1])
 
     def _broadcast(self, match: re.Match[str]) -> str:
         dims = [int(n) for n in re.findall(r"\d+", match["properties"].partition(":")[2])]
-        zero = (0,) * self.template.sizes.count
         x, y = self.shape(match["inputs"]), self.shape(match["type"])
-        given = {a for n, a in zip(x, dims, strict=True) if n.by != zero}
+        given = {a for n, a in zip(x, dims, strict=True) if n.by != self.zero}
         return self.with_sizes(
-            match, [n for a, n in enumerate(y) if n.by != zero and a not in given]
+            match, [n for a, n in enumerate(y) if n.by != self.zero and a not in given]
         )
 
     def _full(self, match: re.Match[str]) -> str:
@@ -250,9 +249,8 @@ class _Writer:
                 parts[name][axis] = self._bound(text, shape[axis], name == "limits")
         props = ", ".join(f"{name} = array<i64: {', '.join(ns)}>" for name, ns in parts.items())
         *sizes, kind = match["type"][len("tensor<") : -1].split("x")
-        zero = (0,) * self.template.sizes.count
         for axis, (n, m) in enumerate(zip(shape, self.shape(match["type"]), strict=True)):
-            if n.by != zero == m.by:  # a shorter axis would have less; the reshape checks that
+            if n.by != self.zero == m.by:  # a shorter axis would have less; the reshape checks that
                 sizes[axis] = "?"
         loose = f"tensor<{'x'.join([*sizes, kind])}>"
         if loose == match["type"]:
