@@ -1,4 +1,4 @@
-// RUN: %stepwell-opt %s --check -p 'decompose,nd-to-linalg,canonicalize,cse,propagate-layouts{always=true},fuse-elementwise,winograd' | filecheck %s
+// RUN: %stepwell-opt %s -p 'decompose,nd-to-linalg,canonicalize,cse,propagate-layouts{always=true},fuse-elementwise,winograd' | filecheck %s
 
 // Whether tiles pay depends on the number of rows and columns: the launch compares. Both branches read the same image and write the same result, which has whole tiles.
 // CHECK-LABEL: func.func @image
