@@ -37,7 +37,7 @@ class DotTileOp(IRDLOperation):
     those of rows, and of columns or of the reduction; their indices, and those of the axes before,
     say where the tile begins. Of the ``rows`` rows the first ``count`` are read and written.
     ``from_zero``: the sums are overwritten, as if they had been zero. ``shapes`` is zero before the
-    first tile; kernel.release_tiles ends what the op begins on a matrix unit.
+    first tile. On a matrix unit, kernel.release_tiles must follow the last tile.
 
     * (C1) ``x_of``, ``w_of`` and the element type of the sums are valid for kernel.dot.
     * (C2) Words of columns are a buffer of two axes and known sizes; sums and rows have at least
@@ -146,9 +146,9 @@ def _dot_tile(_: Interpreter, op: DotTileOp, operands: Sequence[Value]) -> tuple
 
 @irdl_op_definition
 class ReleaseTilesOp(IRDLOperation):
-    """End what kernel.dot_tile has begun on a matrix unit, if anything: it has no tiles then.
+    """Release the tiles of the matrix unit that kernel.dot_tile has configured, if any.
 
-    ``shapes`` is what all tiles since the beginning were given.
+    ``shapes`` is the buffer that was passed to kernel.dot_tile.
     """
 
     name = "kernel.release_tiles"

@@ -27,7 +27,7 @@ def slices(
 ) -> tuple[slice, ...]:
     """Return the slices given by offsets, sizes and strides of a slicing op.
 
-    shape : of the sliced array, if IndexError is to report what is out of bounds
+    shape : of the sliced array, to raise IndexError for slices out of bounds; None for no check
     """
     offsets = mixed(op.static_offsets, operands)
     sizes = mixed(op.static_sizes, operands)

@@ -1,7 +1,7 @@
 """Faster versions of the hottest methods of xDSL's IR: a compiler mostly creates and reads ops.
 
-Each replacement does what the original method does (`test_xdsl_patches.py` compares them) and calls
-the original in rare cases.
+Each replacement has the effect of the original method (`test_xdsl_patches.py` compares them) and
+calls the original in rare cases.
 """
 
 from __future__ import annotations

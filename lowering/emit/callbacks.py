@@ -40,7 +40,7 @@ def _callback(w: Writer, op: kernel.CallbackOp) -> None:
 
 
 def _literal(name: str) -> str:
-    """Return a name as a C string literal, whatever characters it has."""
+    """Return a name as a C string literal, with escapes for all but plain characters."""
     plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.<>#: "
     return "".join(
         letter if letter in plain else "".join(f"\\{byte:03o}" for byte in letter.encode())

@@ -76,7 +76,7 @@ def _dot_tile(w: Writer, op: kernel.DotTileOp) -> None:
 
 
 def _check(w: Writer, op: kernel.DotTileOp, buffers: tuple[Buffer, Buffer, Buffer]) -> None:
-    """Refuse what is out of bounds, and trust no shapes that somebody may have written."""
+    """Refuse tiles out of bounds; clear ``shapes``, which another op may have written."""
     sums, x, columns = buffers
     count, words, rows = w[op.count], w[op.words], op.rows.value.data
     said = f"{op.name}: a tile of {rows} rows has no ", ""

@@ -361,7 +361,7 @@ def _check_unwritten(entry: Entry, function: Any) -> None:
 
 
 def header(found: Sequence[Entry], guards: Guards | None = None) -> str:
-    """Return the text of a header that declares what `exported` defines."""
+    """Return the text of a header that declares the functions that `exported` defines."""
     guard = f"STEPWELL_{mangled(found[0].name)}_H"
     rows = [
         f"#ifndef {guard}",

@@ -231,7 +231,7 @@ def prepared(h: Host, entry: Entry, arena: Tree) -> list[Step]:
     """Return the first steps of a call: they allocate the record of faults, and zero memory.
 
     Memory passed to a program with its own addresses is zeroed, so that the program cannot read
-    what others left there.
+    data of others.
     """
     kernels = (op for op in h.unit.module.ops if isinstance(op, kernel.FuncOp))
     checks = any(isinstance(op, kernel.CheckOp) for each in kernels for op in each.walk())

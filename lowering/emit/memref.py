@@ -152,7 +152,7 @@ def _subview(w: Writer, op: memref.SubviewOp) -> None:
 def kept_axes(sizes: Sequence[int], shape: Sequence[int]) -> list[int] | None:
     """Return which axes of ``sizes`` are those of ``shape``, dropping axes of size 1.
 
-    A dynamic size matches only a dynamic axis of the type, whatever its value.
+    A dynamic size matches only a dynamic axis of the type; its value does not matter.
 
     >>> kept_axes((1, 4, 1), (4, 1)), kept_axes((DYNAMIC_INDEX, 1), (DYNAMIC_INDEX,))
     ([1, 2], [0])

@@ -162,7 +162,7 @@ class _Step:
                 whole = tensor_type(value).get_num_dims() - self.rank + axis
                 classes.unite(classes.axis(value, whole), classes.axis(row, axis))
         for row, result in zip(rows[: len(carried)], results, strict=False):
-            classes.same_shape(row, result)  # a step does not change the sizes of what it carries
+            classes.same_shape(row, result)  # a step does not change the sizes of a carried value
         return all(
             len({classes.find(classes.axis(value, axis)) for value in (*rows, *results)}) == 1
             for axis in range(self.rank)

@@ -3,7 +3,7 @@
 An update does not depend on the indices along unindexed axes. So the loops over the axes before the
 indexed ones are outermost, and threads share the first; without such axes, and if long rows follow,
 threads share an axis of the rows in blocks. Either way elements are combined in the order of the
-updates, whatever the number of threads.
+updates, for any number of threads.
 
 Short rows are one thread's work. If threads shared the rows of the table, each would read all
 indices and test which are its own, a branch that cannot be predicted: for 4 blocks of a table of 40

@@ -47,7 +47,7 @@ def is_best_a_view(op: SliceOp, begins: Sequence[Size]) -> bool:
     """Whether the block that a slice reads, or a disjoint one, is updated or put back later.
 
     An update is ``x[1:] += v`` or ``x[0] = x[1]``: if the slice is a view, results computed from it
-    can be written in place. What a loop puts back where it was need not be copied at all.
+    can be written in place. A block that a loop puts back in its place need not be copied at all.
     """
     firsts = [n for n in begins if isinstance(n, int)]
     if len(firsts) < len(begins):
@@ -69,7 +69,7 @@ def is_best_a_view(op: SliceOp, begins: Sequence[Size]) -> bool:
 
 
 def _is_put_back(op: SliceOp, begins: Sequence[int]) -> bool:
-    """Whether a repeated loop concatenates a slice of what it carries into its place again."""
+    """Whether a repeated loop concatenates a slice of a carried tensor into its old place."""
     loop = op.x.owner.parent_op() if isinstance(op.x, BlockArgument) else None
     repeated = isinstance(loop, WhileOp) or (isinstance(loop, ScanOp) and loop.count != 1)
     plain = repeated and all(stride == 1 for _, _, stride in op.ranges)

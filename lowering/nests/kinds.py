@@ -1,4 +1,4 @@
-"""The kinds of levels within a group: what each requires of an op, and the loop that it writes."""
+"""The kinds of levels within a group: the conditions on an op, and the loop that is written."""
 
 from __future__ import annotations
 

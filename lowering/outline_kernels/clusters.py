@@ -49,7 +49,7 @@ MEMBERS = 32
 
 @dataclass(eq=False)
 class Facts:
-    """What is asked about a member again and again while clusters grow, found out once."""
+    """Properties of a member that are used often while clusters grow; each is computed once."""
 
     op: Operation
 

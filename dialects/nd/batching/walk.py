@@ -200,7 +200,7 @@ class Batch(Composer):
     def inlined(
         self, block: Block, values: Sequence[SSAValue], given: Sequence[bool]
     ) -> Sequence[SSAValue]:
-        """Inline the ops of ``block`` with ``values`` as arguments; return what it yields.
+        """Inline the ops of ``block`` with ``values`` as arguments; return the values it yields.
 
         given : which of the values are batched
         """

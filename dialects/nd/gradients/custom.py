@@ -35,7 +35,7 @@ Tangents = Sequence[SSAValue | None]
 
 
 def inline(builder: Builder, region: Region, values: Sequence[SSAValue]) -> list[SSAValue]:
-    """Move a region's ops to the position of ``builder``; return what it yields for ``values``."""
+    """Move a region's ops, applied to ``values``, to ``builder``; return the values it yields."""
     block = region.block
     last = block.last_op
     assert last is not None

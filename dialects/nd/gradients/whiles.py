@@ -261,7 +261,7 @@ class _Backward:
         low: SSAValue,
         tapes: Sequence[SSAValue],
     ) -> Sequence[SSAValue]:
-        """Run the steps of a piece, recording on the tapes what the backward pass needs."""
+        """Run the steps of a piece; record the values that the backward pass needs on the tapes."""
         count = len(self.plan.state)
 
         def step(c: Composer, values: Sequence[SSAValue]) -> Sequence[SSAValue]:

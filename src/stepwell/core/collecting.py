@@ -57,7 +57,7 @@ def _make_old() -> None:
     """Make all objects old, in constant time; collect them if they have become many."""
     global _left, _collections, _frozen
     _frozen = _frozen or gc.get_freeze_count() > 0
-    if _frozen:  # what the user has frozen stays frozen
+    if _frozen:  # objects that the user has frozen stay frozen
         return
     done = gc.get_stats()[2]["collections"]
     _left = gc.get_count()[0] + (_left if done == _collections else 0)

@@ -53,7 +53,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """An error, warning or remark: the fault, its place, what was expected, and how to fix it.
+    """An error, warning or remark: the fault, its place, the expected form, and how to fix it.
 
     >>> print(Diagnostic("error", "unknown op 'nd.ad'", Place("a.mlir", 3, 8),
     ...       help="did you mean 'nd.add'?").render("  %0 = nd.ad %x, %x : tensor<4xf32>"))

@@ -1,8 +1,8 @@
 """Rule tables: one op has many meanings, in tables that do not know each other.
 
-An op's class defines what the op *is*. What it *does* under one reading of the program (evaluate
-it, infer its shape, batch it, lower it) is a rule: a plain function, kept in that reading's table
-under the op's class. A new op adds rows, a new reading adds a table, and neither changes the other.
+An op's class defines its syntax and its constraints. Each reading of the program (evaluate it,
+infer its shapes, batch it, lower it) has a table of rules: plain functions, one for each op class.
+A new op adds rows, a new reading adds a table, and neither changes the other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Readers of JSON from files: they accept what they know and refuse everything else.
+"""Readers of JSON from files: they accept the specified form and refuse all others.
 
 A reader takes a value and its place in the file ("arguments[0].shape") and returns it in the form
-the program uses, with lists as tuples; ValueError says what the place must hold. Readers bound the
+the program uses, with lists as tuples; ValueError states the expected form. Readers bound the
 length, magnitude and depth of everything they accept.
 """
 
@@ -102,7 +102,7 @@ def choice(*known: str) -> Reader[str]:
 
 
 def maybe(reader: Reader[T]) -> Reader[T | None]:
-    """Return a reader of null or of what ``reader`` accepts."""
+    """Return a reader that accepts null as well as the values that ``reader`` accepts."""
     return lambda value, place: None if value is None else reader(value, place)
 
 

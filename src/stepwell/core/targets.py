@@ -32,7 +32,7 @@ class Target:
     source : the name of the source file in a saved program
     about : a line that `stepwell targets` prints
     usual : returns the default machine to compile for, given the host's or one that a user names
-    limits : machine properties that its programs cannot have, whatever the user sets
+    limits : machine properties that its programs cannot have, even if the user sets them
     native : whether the text is C that the C compiler builds a library from; only such programs
         can be compiled in parts
     timed : ``(program, updating) -> Timed`` (`runtime.timing`), or ``"module:NAME"``, for programs

@@ -124,7 +124,7 @@ def _check_hashable(name: str, value: Any) -> None:
 
 
 def _instead(value: Any) -> str:
-    """Advise what static argument to pass instead of a mutable ``value``."""
+    """Advise a hashable static argument in place of a mutable ``value``."""
     if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
         return "an array is data: do not name it in static_argnames"
     if isinstance(value, list):
@@ -202,7 +202,7 @@ def lifted(path: str, leaf: Any) -> Any:
 
 
 def _advice(path: str, leaf: Any) -> str:
-    """Advise what to pass instead of ``leaf``, which is not an array."""
+    """Advise how to pass ``leaf``, which is not an array."""
     if isinstance(leaf, Mapping):
         return "pass a plain dict of it: dict(...)"
     if path.isidentifier():

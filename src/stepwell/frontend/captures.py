@@ -1,4 +1,4 @@
-"""Captured values: what a traced function reads from outside, and the guards on them.
+"""Captured values: values from outside that a traced function reads, and the guards on them.
 
 A capture is a variable of a module or closure, or an attribute or item of a captured object (note
 046). Numbers, text, tuples and the like are guarded by value, functions and other objects by

@@ -29,7 +29,7 @@ def einsum(
 ) -> Tensor:
     """`numpy.einsum`: subscripts and arrays, or arrays each followed by a list of axes.
 
-    More than two arrays are contracted from left to right, whatever ``optimize`` says.
+    More than two arrays are contracted from left to right; ``optimize`` is ignored.
     """
     if not operands:
         raise ValueError("must specify the einstein sum subscripts string and at least one operand")

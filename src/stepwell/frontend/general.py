@@ -1,6 +1,6 @@
 """Size-polymorphic programs: infer a function's text for any size from a few traces (note 046).
 
-Python code may branch on sizes, so only a trace says what a function does at a size. A template
+Python code may branch on sizes, so only a trace shows the ops of a function at a size. A template
 comes from traces that differ in one size each: their texts may differ only in numbers that are
 linear in the sizes. These become `?`, or index arithmetic where an op needs a size as an operand.
 A call with new sizes is traced, in a millisecond: if the text matches the template, its program

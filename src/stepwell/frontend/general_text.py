@@ -12,7 +12,7 @@ from stepwell.frontend.general import MARK, Growth, NotGeneralError, Template
 
 _TYPE = re.compile(r"tensor<([^<>]*)>")
 WHOLE = (1 << 63) - 1
-"""The limit of a slice that reaches the end of its axis, whatever the size."""
+"""The limit of a slice that reaches the end of its axis, for axes of any size."""
 
 
 def program_text(template: Template) -> str:

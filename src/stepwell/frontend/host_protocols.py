@@ -98,6 +98,6 @@ class HostProtocols(Handle):
         self.refuse("memory", "a traced value has no memory yet that could be handed on")
 
     def refuse(self, how: str, why: str, more: str = "") -> NoReturn:
-        """Raise a `TraceError` with advice: ``how`` is what was wanted, a key of `_HOW`."""
+        """Raise a `TraceError` with advice: ``how`` is the unsupported use, a key of `_HOW`."""
         self.graph.check(self)
         raise TraceError(f"{why}: {self!r}; {more}{_HOW[how]}")

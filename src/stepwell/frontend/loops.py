@@ -149,7 +149,7 @@ def while_(
             return
         turns += 1
         if turns % TRIED == 0 and trace is not None:
-            if trace.trials:  # a trial: its first iterations show what can fail
+            if trace.trials:  # a trial: a few iterations find the errors
                 return
             if _rolled_while(statement, more):
                 return
@@ -332,7 +332,7 @@ class _Long:
     def run(self) -> None:
         """Trace the loop."""
         trace = current_trace()
-        if trace.trials:  # a trial: its first iteration shows what can fail
+        if trace.trials:  # a trial: the first iteration finds the errors
             self.statement.step(self.item(self.counters[0]))
             return
         start = 0

@@ -1,4 +1,4 @@
-"""Messages for NumPy's names that are not supported: what to write instead."""
+"""Messages for unsupported names of NumPy, which name a supported replacement."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ATTRIBUTES = {
 
 
 def attribute_refused(name: str) -> str:
-    """Return why a traced array lacks an attribute of NumPy's, and what to write instead.
+    """Return why a traced array lacks an attribute of NumPy's, and a replacement.
 
     >>> attribute_refused("resize")
     '; an array keeps its shape; use numpy.resize(x, shape)'

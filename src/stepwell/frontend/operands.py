@@ -73,7 +73,7 @@ def array(x: Any) -> Tensor:
 
 
 def known(x: Any, what: str) -> np.ndarray[Any, Any]:
-    """Return ``x`` as a NumPy array; refuse values known at run time only: ``what`` says why."""
+    """Return ``x`` as a NumPy array; ``what`` is the error for values known at run time only."""
     try:
         return np.asarray(content(x))
     except NotKnown:

@@ -94,8 +94,9 @@ class Alone:
     def traced(self, once: Callable[[Alone], T]) -> T:
         """Return the result of ``once``, a trace.
 
-        If it fails, a variable read as a constant may be the reason: ``v[...] += 1`` writes to what
-        was read. Then all read variables become arguments; the next trace shows which it assigns.
+        A failure may be due to a variable that is read as a constant and also written, as by
+        ``v[...] += 1``. So all variables that were read become arguments, and the function is
+        traced again; the new trace shows which of them it assigns.
         """
         first: Exception | None = None
         while True:

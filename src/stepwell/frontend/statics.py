@@ -55,7 +55,7 @@ _ATTRIBUTES: dict[type[Any], tuple[str, ...]] = {
     MethodWrapperType: ("__self__", "__name__"),
     **dict.fromkeys((PurePosixPath, PosixPath, PureWindowsPath, WindowsPath), ("parts",)),
 }
-"""Classes whose objects are identified by these attributes, whatever else the objects hold."""
+"""Classes, with the attributes that identify an object; its other attributes are ignored."""
 
 _DEEPEST = 8
 """The nesting depth of guards; values nested more deeply are compared by key (in Python)."""

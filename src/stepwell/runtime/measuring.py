@@ -1,8 +1,8 @@
 """Measure the machine figures that cannot be read: at most a second, then kept in the cache.
 
 Figures are rounded to eighths of an octave, and a new measurement replaces a kept figure only if it
-is better by more than noise. Compiling never measures: `this_machine` assumes what it cannot read,
-so that a compiled program does not depend on the load of the machine.
+is better by more than noise. Compiling never measures: `this_machine` assumes defaults for unknown
+figures, so that a compiled program does not depend on the load of the machine.
 """
 
 from __future__ import annotations

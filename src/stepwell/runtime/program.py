@@ -158,7 +158,7 @@ def load_program(
     """Load the program in ``folder``; weights come from ``resources``, else from constants.bin.
 
     Without ``resources`` it is a saved program, and its files must have the digests that were
-    saved. Raises `CompileError` if it cannot be loaded, whatever the reason.
+    saved. Raises `CompileError` if it cannot be loaded, for any reason.
 
     kept : returns the program's constants from a cache, or calls its second argument for them
     threads : the maximum number of threads of a C program; None for no limit

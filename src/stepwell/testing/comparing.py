@@ -87,7 +87,7 @@ def differing(
 ) -> NDArray[np.bool_]:
     """Return where two float arrays differ by more than ``ulps`` units in ``want``'s last place.
 
-    NaN equals NaN, and zeros are equal whatever their signs.
+    NaN equals NaN, and 0 equals -0.
 
     dtype : bf16 if the arrays are 32-bit floats that represent it
     """

@@ -1,4 +1,4 @@
-"""stepwell passes, ops and targets: list what is available."""
+"""stepwell passes, ops and targets: list the available ones."""
 
 from __future__ import annotations
 

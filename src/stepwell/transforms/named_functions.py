@@ -12,7 +12,7 @@ from stepwell.transforms.passes import Pass, fail
 def named_function(pass_: Pass, module: ModuleOp, name: str, verb: str, new: str) -> func.FuncOp:
     """Return the function ``name``, which must have a body; no function may be called ``new``.
 
-    verb : the verb for what the pass does with it, for messages
+    verb : the verb for the action of the pass, for messages
     """
     functions = {f.sym_name.data: f for f in module.ops if isinstance(f, func.FuncOp)}
     function = functions.get(name)

@@ -55,7 +55,7 @@ def together(outer: Levels, own: Sequence[Iterable[Level]]) -> Schedule:
 
 @dataclass(frozen=True)
 class Inner:
-    """What is inside of the shared levels: how each op computes one step of them.
+    """The levels inside of the shared ones: how each op computes one step of these.
 
     steps : iterations of each shared loop in one step
     lanes : of each op; its vectors along a shared loop fill the step of that loop

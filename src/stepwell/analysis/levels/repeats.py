@@ -121,7 +121,7 @@ def read(op: Operation) -> Accesses:
 
 
 def written(op: Operation) -> Accesses:
-    """Return what an op writes, with the indices: results on tensors, buffers otherwise."""
+    """Return the values that an op writes, with the indices: results on tensors, else buffers."""
     if isinstance(op, linalg.GenericOp):
         return list(zip(op.results or op.outputs, indices(op)[len(op.inputs) :], strict=True))
     value = op.results[0] if op.results else op.operands[-1]

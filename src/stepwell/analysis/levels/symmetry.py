@@ -30,7 +30,7 @@ def is_symmetric(ops: Sequence[LoopedOp], shared: int) -> bool:
 
     One op sums products of an operand with itself, at indices that swap; each product is computed
     from the same factors, and each sum in the same order, so that both sides are equal bit for bit.
-    The other ops compute one result from it and from what varies with neither loop.
+    The other ops compute one result from it and from operands whose indices use neither loop.
     """
     sums = [op for op in ops if isinstance(op, linalg.GenericOp) and not all(is_parallel(op))]
     if shared < 2 or len(sums) != 1 or not squares(sums[0], shared):
@@ -80,7 +80,7 @@ def _adds(op: linalg.GenericOp) -> bool:
 
 
 def _widened(value: SSAValue) -> tuple[SSAValue, tuple[object, ...]]:
-    """Return what a value is widened from, and how."""
+    """Return the value before casts, and the casts with their types."""
     steps: tuple[object, ...] = ()
     while isinstance(value.owner, CASTS):
         steps = (*steps, type(value.owner), value.type)

@@ -8,7 +8,7 @@ from math import prod
 from stepwell.core.shapes import DYNAMIC, Shape, ShapeError, same_size, show
 
 END = 2**63 - 1
-"""The limit of a slice that ends at the end of the axis, whatever its size."""
+"""The limit of a slice that ends at the end of its axis, for axes of any size."""
 
 
 def checked_axes(rank: int, axes: Sequence[int], what: str = "axes") -> tuple[int, ...]:

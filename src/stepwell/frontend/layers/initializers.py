@@ -216,7 +216,7 @@ def variance_scaling(
     """Return an initializer that draws weights of mean 0 and variance ``scale / n``.
 
     scale : a number
-    mode : what n is: 'fan_in' the number of inputs, 'fan_out' that of results, 'fan_avg' their
+    mode : defines n: 'fan_in' the number of inputs, 'fan_out' that of results, 'fan_avg' their
         mean, 'fan_geo_avg' their geometric mean; other axes than those below are windows, which
         multiply both
     distribution : 'normal', 'truncated_normal' (to two standard deviations, then scaled to the
@@ -323,8 +323,9 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
 def _orthogonal(key: Any, shape: Any, dtype: Any, column_axis: int) -> Tensor:
     """Return orthonormal rows or columns, by Gram-Schmidt on random normal vectors.
 
-    Projections are subtracted twice, to remove what rounding leaves. The vectors are Q of a QR
-    decomposition whose R has a positive diagonal, which makes the distribution uniform.
+    Projections are subtracted twice, to remove the rounding errors of the first time. The vectors
+    are Q of a QR decomposition whose R has a positive diagonal, which makes the distribution
+    uniform.
     """
     others = [n for a, n in enumerate(shape) if a != column_axis % len(shape)]
     rows, columns = math.prod(others), shape[column_axis]

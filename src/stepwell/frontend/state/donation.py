@@ -1,8 +1,8 @@
 """Donated arguments: match them to results that take their memory, or say why not (note 060).
 
 Each argument is matched to the result computed from it by the fewest elementwise ops. So parameters
-and moments keep their memory whatever the order of a function's results. An argument that no result
-is computed from goes to the first unmatched result of its dtype and shape, as in JAX.
+and moments keep their memory for any order of a function's results. An argument from which no
+result is computed is matched to the first unmatched result of its dtype and shape, as in JAX.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many lanes the vectors of OpenCL programs have on a device: what its driver computes right.
+"""The number of lanes of vectors in OpenCL programs: the most that a driver compiles correctly.
 
 Drivers report the width of the device's vectors. Some compile wide ones wrongly, or crash: PoCL 3.0
 with LLVM 14 ends the process at vectors of 512 bits. So a program that computes with such vectors,

@@ -21,8 +21,8 @@ from stepwell.testing.op_rows.together import Together
 def check_row(row: Row, targets: Sequence[str] = ("c",), floors: bool = True) -> None:
     """Compare a row with its op's reference, for each of its dtypes and sizes.
 
-    targets : what to compile for; results must agree within the row's tolerance, arguments must
-        be unchanged, and every element of a result must be written
+    targets : to compile for; results must agree within the row's tolerance, arguments must be
+        unchanged, and every element of a result must be written
     floors : whether to interpret the program after each stage as well
 
     raises AssertionError : a result differs

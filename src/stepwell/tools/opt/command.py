@@ -81,7 +81,7 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_seeing(parser: argparse.ArgumentParser) -> None:
-    """Add the options that print what passes do."""
+    """Add the options that trace passes."""
     seeing = parser.add_argument_group("tracing passes (on standard error)")
     seeing.add_argument("--print-ir-before", metavar="PASS,...", default="")
     seeing.add_argument("--print-ir-after", metavar="PASS,...", default="")

@@ -1,9 +1,9 @@
 """Estimate the bytes that each launch moves between a core's caches and memory.
 
 The model: one cache of known size. A loop whose whole footprint fits the cache fetches each element
-once; the loops around it fetch again whatever they reuse. The least possible traffic reads each
-element of an input once, writes each element of a result once, and keeps the kernel's temporaries
-out of memory.
+once; each iteration of the loops around it fetches them again. The least possible traffic reads
+each element of an input once, writes each element of a result once, and keeps the kernel's
+temporaries out of memory.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Check a memory plan: no buffer is used after another one in its place was written.
 
 It walks the function forwards, and knows of each buffer only whether something else was written to
-its place since it was allocated: then its contents are lost, and any further use is a fault. Of the
-live ranges that the plan was made from it knows nothing. What a loop loses in one iteration is lost
-in the next; branches of `kernel.concurrent` may run in any order.
+its place since it was allocated: then its contents are lost, and any further use is a fault. It
+does not read the live ranges from which the plan was made. A buffer lost in one iteration of a loop
+is lost in the next; branches of `kernel.concurrent` may run in any order.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class PlanCheck:
                 case scf.ForOp() | scf.WhileOp():
                     self._use(op, op.operands, ())
                     self._carry(op)
-                    self._regions(op, 2)  # what the first walk loses, the second one misses
+                    self._regions(op, 2)  # the second walk uses buffers that the first one lost
                 case kernel.ConcurrentOp():
                     self._regions(op, 2)
                 case scf.IfOp():
@@ -91,7 +91,7 @@ class PlanCheck:
                 self.block(region.block)
 
     def _branch(self, op: scf.IfOp) -> None:
-        """Walk both sides; what either of them writes or loses may be written or lost."""
+        """Walk both sides; a buffer that either one writes or loses counts as written or lost."""
         written, lost = set(self.written), set(self.lost)
         after = set[SSAValue](), set[SSAValue]()
         for region in op.regions:
@@ -131,7 +131,7 @@ class PlanCheck:
         for j in range(len(op.inputs), len(op.operands)):
             for i in range(j):
                 one, other = self._of(op.operands[i]), self._of(op.operands[j])
-                apart = one.isdisjoint(other)  # one buffer is checked by what made the function
+                apart = one.isdisjoint(other)  # one buffer: bufferize has checked it
                 meets = any(self.overlap(a, b) for a in one for b in other)
                 used = callee is None or any(
                     not isinstance(use.operation, memref.DimOp)

@@ -61,7 +61,7 @@ MIN_FILTER_BLOCKS = 2
 
 @dataclass(frozen=True)
 class PackOperands(Pass):
-    """Pack operands of blocked contractions: weights, and what many blocks would pack again.
+    """Pack operands of blocked contractions: weights, and operands that many blocks would pack.
 
     Arguments that the iterations of a loop reread are copied to aligned memory.
 

@@ -1,4 +1,4 @@
-"""Compute chains of ops one band of rows after another, so that what they pass on stays in a cache.
+"""Compute chains of ops in bands of rows, so that a cache holds the intermediate results.
 
 Before:  %h = linalg.generic {rows, columns; depth} ins(%x, %v)
          %g = linalg.generic {rows, columns} ins(%h)

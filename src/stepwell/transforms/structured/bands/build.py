@@ -238,7 +238,7 @@ class _Bands:
         return value
 
     def _insert(self, value: SSAValue, tile: Tile) -> SSAValue:
-        """Return what the innermost loop carries, with the part that the band has computed."""
+        """Insert the computed part of a band into the tensor that the innermost loop carries."""
         into = self.blocks[-1].args[1]
         offsets = self._offsets(tile)
         return self._inserted(value, into, [offsets.get(k, 0) for k in range(len(shape(into)))])

@@ -98,7 +98,7 @@ class Chain:
     def nested(self) -> bool:
         """Whether the rows are a loop of their own, within one over the other axes of the band.
 
-        What varies with those axes alone, as keys with the head, is packed once for many rows.
+        An operand that varies with those axes alone, as keys with the head, is packed once.
         """
         inside = {r for step in self.steps for r in step.op.results}
         begins = [

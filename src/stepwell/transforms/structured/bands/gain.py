@@ -27,9 +27,9 @@ CALL = 50e-9
 ROOM = 0.9
 """The share of the L2 cache that a band may take."""
 KEPT = 4
-"""A fourth of the last cache holds what a chain passes on: programs share the cache, and what is
-read from there while products are computed costs no time (measured: chains that pass on less gain
-nothing)."""
+"""Bands pay where intermediate results take more than a fourth of the last-level cache. Programs
+share the cache, and reads from it cost no time beside products (measured: chains with smaller
+intermediate results gain nothing)."""
 EFFICIENCY = 0.6
 """The share of the multiply-adds of a machine that kernels reach on average."""
 SHORT = 5.2
@@ -37,7 +37,7 @@ SHORT = 5.2
 
 
 FAR = 24
-"""The ops before one that are looked through for what a chain may pass on."""
+"""The number of ops, up to the last one of a chain, whose results count as passed on by it."""
 BORDERS = 0.2
 """The time to fill the borders of an image in a band, as a share of that to copy the image."""
 MARGIN = 0.03
@@ -113,11 +113,11 @@ class _Model:
 
     @property
     def total(self) -> int:
-        """The bytes of what is passed."""
+        """The bytes of the values that kernels pass to others."""
         return sum(_bytes(v, {}) for v in self.passed)
 
     def fits(self) -> bool:
-        """Whether the L2 cache holds what an op of a band touches, and what other bands reread."""
+        """Whether the L2 cache holds the data of an op in a band, and those that all bands read."""
         threads = max(self.machine.threads, 1)
         most = ROOM * self.machine.l2 - min(self._kept(), self.machine.l2 // 2)
         return self.trips >= threads and all(n <= most for n in self._rooms())

@@ -150,7 +150,7 @@ class Fusion:
         return self.repetition(op, use)
 
     def repetition(self, op: linalg.GenericOp, use: Use) -> str:
-        """Return what merging ``op`` would recompute, "" if that is little."""
+        """Return why merging ``op`` would recompute too much, "" if it would not."""
         again = repeats(use.index, use.draft.extents)
         if again is False or is_made_of_nothing(op):
             return ""

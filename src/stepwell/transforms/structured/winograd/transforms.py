@@ -109,7 +109,7 @@ class Tiles(Writer):
         return self.add(scf.IfOp(self._number(pays), [type], tiles, direct))
 
     def _region(self, write: Callable[[], SSAValue]) -> Region:
-        """Return a region of the ops that ``write`` adds, which yields what it returns."""
+        """Return a region of the ops that ``write`` adds, which yields the value it returns."""
         before, self.new = self.new, []
         result = write()
         self.new.append(scf.YieldOp(result))

@@ -72,7 +72,7 @@ class Writer:
     def lengthened(self, image: SSAValue, rows: Size, columns: Size) -> SSAValue:
         """Return the image padded with zeros at the end to ``rows`` and ``columns``.
 
-        What was inserted into zeros to make the image is inserted into more of them.
+        If the image is a tensor inserted into zeros, that tensor is inserted into more zeros.
         """
         n, *_, features = self.shape(image)
         sizes = (n, rows, columns, features)
