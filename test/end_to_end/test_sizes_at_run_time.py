@@ -405,6 +405,26 @@ def test_a_scan_that_scatters_what_it_carries_onto_itself() -> None:
     both(text, np.array([3, 1, 0, 4, 2], np.int32))
 
 
+# -- a sum whose length decides whether an operand is packed
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "i32", "i8"])
+@pytest.mark.parametrize("rows", ["150", "?"])
+def test_a_product_over_a_sum_of_unknown_length(dtype: str, rows: str) -> None:
+    x, w, y = f"tensor<{rows}x?x{dtype}>", f"tensor<?x97x{dtype}>", f"tensor<{rows}x97x{dtype}>"
+    program = sw.compile(f"""func.func @main(%x: {x}, %w: {w}) -> {y} {{
+      %y = nd.matmul %x, %w : ({x}, {w}) -> {y}
+      func.return %y : {y}
+    }}""")
+    kinds = {"f": "float", "i": "int"}
+    kind, random = np.dtype(f"{kinds[dtype[0]]}{dtype[1:]}"), np.random.default_rng(0)
+    for high in [150] if rows == "150" else [1, 7, 41, 150]:
+        for deep in (0, 1, 7, 256, 1400, 3001):
+            a, b = (random.integers(-1, 2, s).astype(kind) for s in ((high, deep), (deep, 97)))
+            want = a.astype(np.int64) @ b.astype(np.int64)  # small integers, exact in any order
+            np.testing.assert_array_equal(program(a, b), want.astype(kind))
+
+
 # -- an arena that grew
 
 

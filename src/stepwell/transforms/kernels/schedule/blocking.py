@@ -400,22 +400,26 @@ def _packed(found: Loops, shared: int) -> int | None:
     return None if own or bits_of(element(value)) < 8 else number
 
 
-def columns_in_place(found: Loops, shared: int, machine: Machine) -> int:
-    """Return up to how many columns, if only the launch counts them, an operand is read in place.
+def longest_in_place(found: Loops, shared: int, machine: Machine) -> tuple[int, int] | None:
+    """Return the loop of a plain product whose unknown length decides whether it is packed.
 
-    That is 0 where they are known, for what is no plain product, and where columns do not lie side
-    by side. A sum of unknown length is taken to be as long as there are columns.
+    That is the loop of the columns, else that of the sum, if the columns lie side by side. Return
+    also up to how many iterations of it the operand is read in place. A sum of unknown length is
+    taken to be as long as there are unknown columns.
     """
     column = shared - 1
-    if len(found.parallel) != shared + 1 or found.extents[column] != DYNAMIC_INDEX:
-        return 0
+    if len(found.parallel) != shared + 1 or DYNAMIC_INDEX not in found.extents[column:]:
+        return None
     packed = _packed(found, shared)
     if packed is None or is_widened(found) or stride(found.where[packed], column) != 1:
-        return 0
+        return None
     most = reads_in_place(machine) * 8 // bits_of(element(found.op.operands[packed]))
-    deep = found.extents[shared]
-    columns = isqrt(most) if deep == DYNAMIC_INDEX else most // max(deep, 1)
-    return columns if columns >= ASSUMED_EXTENT else 0
+    wide, deep = found.extents[column:]
+    if wide == DYNAMIC_INDEX:
+        loop, length = column, isqrt(most) if deep == DYNAMIC_INDEX else most // max(deep, 1)
+    else:
+        loop, length = shared, most // max(wide, 1)
+    return (loop, length) if length >= ASSUMED_EXTENT else None
 
 
 def _in_place_bytes(
@@ -435,6 +439,6 @@ def _in_place_bytes(
         return sys.maxsize
     if wide != DYNAMIC_INDEX and wide % width and wide > 2 * width:
         return min(MAX_RAGGED_BYTES, reads_in_place(machine))
-    if not found.likely and columns_in_place(found, shared, machine):
-        return 0  # it may be large; narrower operands have a version
+    if not found.likely and longest_in_place(found, shared, machine) is not None:
+        return 0  # it may be large; smaller operands have a version
     return reads_in_place(machine)

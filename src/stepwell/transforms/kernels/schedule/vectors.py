@@ -158,10 +158,12 @@ class Range(NamedTuple):
 def read(op: linalg.GenericOp | linalg.FillOp, some: Range | None = None) -> Loops:
     """Return the properties of the loops of ``op``.
 
-    some : the known range of a shared loop whose extent is known at run time only
+    some : the known range of a loop whose extent is known at run time only
     """
     loops = _read(op)
-    if some is not None and some.low < some.high and loops.extents[some.loop] == DYNAMIC_INDEX:
+    if some is None or some.low == some.high or some.loop >= len(loops.extents):
+        return loops
+    if loops.extents[some.loop] == DYNAMIC_INDEX:
         loops.likely = {some.loop: some.likely}
     return loops
 

@@ -8,8 +8,8 @@ row and one for few, and the launch selects.
 Some tens of rows compute about as long as such an operand comes from memory: they have a version
 whose tiles pack the next part of it, where the cost model predicts a gain.
 
-The operand of a product with columns counted at launch is packed, as it may be large; for so few
-columns that it is read in place as fast, there is a version.
+The operand of a product whose columns, or sum, are counted at launch is packed, as it may be large;
+for so few columns, or so short a sum, that it is read in place as fast, there is a version.
 
 Vectors along rows whose length is known at launch only end under a mask: a row of one element takes
 the time of a whole vector, and of the reduction of its lanes. One element has a version too.
@@ -34,7 +34,7 @@ from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.kernel.versions import VERSIONS
 from stepwell.transforms.kernels.kernel_signature import is_unscheduled
-from stepwell.transforms.kernels.schedule.blocking import columns_in_place
+from stepwell.transforms.kernels.schedule.blocking import longest_in_place
 from stepwell.transforms.kernels.schedule.tails import choose_tails
 from stepwell.transforms.kernels.schedule.vectors import MASKED_BITS, Loops, Range, own_axis, read
 from stepwell.transforms.kernels.versions import set_extent
@@ -100,29 +100,33 @@ def ranges(function: kernel.FuncOp, machine: Machine) -> Iterator[Range]:
     shared = choices.number(function, "kernel.shared")
     if not shared or not is_unscheduled(function):
         return
-    found = list(_of_shared_loops(function, shared, machine)) if shared > 1 else []
+    ops = [read(op) for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
+    sums = [loops for loops in ops if loops.contracts]
+    found: list[Range] = []
+    if shared > 1 and len(sums) == 1:
+        found = list(_of_shared_loops(function, shared, sums[0]))
+        found += _read_in_place(function, shared, sums[0], machine)
     yield from found or _of_own_loops(function, shared)
 
 
-def _of_shared_loops(function: kernel.FuncOp, shared: int, machine: Machine) -> Iterator[Range]:
-    """Yield ranges of the rows and of the columns of a contraction."""
-    ops = [read(op) for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
-    sums = [loops for loops in ops if loops.contracts]
-    row = shared - 2
-    if len(sums) == 1 and sums[0].extents[row] == DYNAMIC_INDEX and _is_argument_size(sums[0], row):
+def _of_shared_loops(function: kernel.FuncOp, shared: int, found: Loops) -> Iterator[Range]:
+    """Yield ranges of few rows and of few columns of a contraction."""
+    row, column = shared - 2, shared - 1
+    if found.extents[row] == DYNAMIC_INDEX and _is_argument_size(found, row):
         yield from (Range(row, low, high, high) for low, high in (*ROW_RANGES, SOME_ROWS))
-    if (
-        len(sums) == 1
-        and sums[0].extents[row + 1] == DYNAMIC_INDEX
-        and _is_argument_size(sums[0], row + 1)
-    ):
+    if found.extents[column] == DYNAMIC_INDEX and _is_argument_size(found, column):
         along = _reads_along_sum(function, shared)
-        yield from (
-            Range(row + 1, *each, each[1]) for each in COLUMN_RANGES if each[0] != 1 or along
-        )
-        most = columns_in_place(sums[0], shared, machine)
-        if most > COLUMN_RANGES[-1][1]:
-            yield Range(row + 1, 0, most, most)
+        few = (each for each in COLUMN_RANGES if each[0] != 1 or along)
+        yield from (Range(column, low, high, high) for low, high in few)
+
+
+def _read_in_place(
+    function: kernel.FuncOp, shared: int, found: Loops, machine: Machine
+) -> Iterator[Range]:
+    """Yield the range of columns, or of a sum's length, for which an operand is not packed."""
+    loop, most = longest_in_place(found, shared, machine) or (0, 0)
+    if most > COLUMN_RANGES[-1][1] and argument_of_extent(function, loop) is not None:
+        yield Range(loop, 0, most, most)
 
 
 def _of_own_loops(function: kernel.FuncOp, shared: int) -> Iterator[Range]:
@@ -164,7 +168,8 @@ def _serves(function: kernel.FuncOp, some: Range, packs: bool) -> bool:
     and in sums that are taken in steps.
     """
     shared = choices.number(function, "kernel.shared")
-    if some.loop == shared - 1 or (some.low, some.high) == SOME_ROWS:
+    short = some.loop >= shared and some.low < some.high
+    if short or some.loop == shared - 1 or (some.low, some.high) == SOME_ROWS:
         return _packed(function) and not packs
     if some.loop < shared:
         return True
