@@ -291,3 +291,11 @@ def test_slices_that_are_longer_than_an_axis() -> None:
         x = np.arange(3.0 * n).reshape(n, 3)
         for got, want in zip(f(x), few(x), strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+def test_a_function_of_ours_called_at_several_lines_is_one_program() -> None:
+    f = sw.jit(sw.nn.softmax, input_signature=[sw.ShapeDtypeStruct((sw.Dim("n"), 3), "float32")])
+    first = f(np.zeros((8, 3), np.float32))
+    second = f(np.zeros((9, 3), np.float32))
+    assert first.shape == (8, 3) and second.shape == (9, 3)
+    assert f.cache_info().programs == f.cache_info().traces == 1

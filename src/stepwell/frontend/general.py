@@ -24,6 +24,9 @@ STEPS = (1, 3)
 _NUMBER = re.compile(r"(\d+)")
 MARK = re.compile(r"@(\d+)@")
 """A number of a template, by its position."""
+_LOCATION = re.compile(r' loc\("(?:[^"\\]|\\.)*":\d+:\d+\)')
+"""Where an op was traced: ops of our own functions are said to be at the line of the call, which
+may be another one for each call."""
 
 
 class NotGeneralError(Exception):
@@ -185,7 +188,8 @@ class Template:
 
     def check(self, traced: Traced, sizes: Sequence[int]) -> None:
         """Raise `NotGeneralError` if a trace at some sizes does not match the template."""
-        mine, others = MARK.split(self.text), traced.module.text
+        mine = MARK.split(_LOCATION.sub("", self.text))
+        others = _LOCATION.sub("", traced.module.text)
         at = 0
         for k, part in enumerate(mine):
             if k % 2 == 0:
