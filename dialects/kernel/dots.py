@@ -50,9 +50,9 @@ _TOTAL = EqAttrConstraint(i32) | EqAttrConstraint(f32)
 class DotOp(IRDLOperation):
     """Add the products of the elements of two words to an accumulator, in every lane.
 
-    A word of 32 bits holds four i8 or ui8, whose products are added to an i32, which wraps, or two
-    f16 or bf16, whose products are added to an f32, the second one first. Machine instructions may
-    treat subnormal elements and sums as zero.
+    A word has 32 bits. It holds four i8 or ui8: products are added to an i32, which wraps; or two
+    f16 or bf16: products are added to an f32, the second one first. Machine instructions may treat
+    subnormal elements and sums as zero.
 
     * (C1) ``x_of`` and ``w_of`` are i8 or ui8, and the total i32; or both f16 or both bf16, and the
       total f32.

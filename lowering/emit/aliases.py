@@ -1,7 +1,7 @@
 """Alias analysis of buffers, through views and values carried by loops.
 
-For modules with their own addresses: a buffer of the caller, or a constant, must not be written
-through a loop that carries it, and a buffer allocated in a loop must not outlive an iteration.
+The analysis checks modules with their own addresses. A loop that carries a caller's buffer or a
+constant must not write to it, and a buffer allocated in a loop must not outlive an iteration.
 """
 
 from __future__ import annotations

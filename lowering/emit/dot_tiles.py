@@ -1,9 +1,9 @@
 """kernel.dot_tile: the matrix unit if available, else one register of sums at a time.
 
 x86's AMX has eight tiles of 16 rows of 64 bytes. Four hold 32 by 32 sums, two the words of rows and
-two those of columns. The shapes are configured beforehand (`ldtilecfg`), which takes as long as ten
-products of tiles, so only where they change: for the last rows, and for a tail of fewer than 16
-words, before which sums go through memory. Linux lets a process use tiles after a request. The
+two those of columns. To configure their shapes (`ldtilecfg`) takes as long as ten products of
+tiles. So this is done only where shapes change: for the last rows, and for a tail of fewer than 16
+words, before which sums are stored to memory. Linux lets a process use tiles after a request. The
 instructions are macros, which tests define in plain C beforehand.
 """
 

@@ -5,9 +5,9 @@ indexed ones are outermost, and threads share the first; without such axes, and 
 threads share an axis of the rows in blocks. Either way elements are combined in the order of the
 updates, for any number of threads.
 
-Short rows are one thread's work. If threads shared the rows of the table, each would read all
-indices and test which are its own, a branch that cannot be predicted: for 4 blocks of a table of 40
-to 64 MB one thread took 2 to 3 times as long, and two were no faster than one without blocks.
+One thread writes short rows. If threads shared the rows of the table, each would read all indices
+and test which are its own, by a branch that processors cannot predict. With 4 blocks of a table of
+40 to 64 MB one thread took 2 to 3 times as long, and two were no faster than one without blocks.
 """
 
 from __future__ import annotations

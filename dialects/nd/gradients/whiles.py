@@ -2,11 +2,11 @@
 
 If the number of steps is known before the loop and is a size, the loop becomes a scan. Otherwise
 the memory of the backward pass must not depend on it, since all memory is planned before a program
-runs. So the steps are recomputed in pieces of fixed length, the last piece first, and the values
-that the backward pass of a piece needs are recorded on a tape of that length, reused by all pieces.
-The states at which pieces begin are kept in a stack of fixed depth. If there are more pieces than
-slots, half of the free slots take states far apart, and the rest take the states between two of
-them when they are needed: a step is recomputed about log(number of steps) times (note 063).
+runs. So the steps are recomputed in pieces of fixed length, the last piece first. The values that
+the backward pass of a piece needs are recorded on a tape of that length, reused by all pieces. The
+states at which pieces begin are kept in a stack of fixed depth. If there are more pieces than
+slots, half of the free slots keep states far apart. The other half keep the states between two of
+them when these are needed. A step is recomputed about log(number of steps) times (note 063).
 """
 
 from __future__ import annotations

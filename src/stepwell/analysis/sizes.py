@@ -1,8 +1,8 @@
 """Sizes as formulas over the `?` of the function's arguments.
 
-Two sizes are known to be equal if their formulas are: sums of products of atoms, each atom a `?` of
-an argument, the result of an index operation other than a sum or product, or a value known only at
-run time (a loop counter, a number read from a tensor).
+Two sizes are known to be equal if their formulas are equal. A formula is a sum of products of
+atoms. An atom is a `?` of an argument, the result of an index operation other than a sum or
+product, or a value known only at run time (a loop counter, a number read from a tensor).
 """
 
 from __future__ import annotations

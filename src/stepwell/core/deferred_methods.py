@@ -1,8 +1,8 @@
 """Generate the methods of dataclasses at their first use.
 
-A process that compiles its first program defines 500 dataclasses. Of the methods that
-`dataclasses` generates for them, each by a run of Python's compiler, few but ``__init__`` are ever
-called: generating the others takes a tenth of the time of a first small program.
+A process that compiles its first program defines 500 dataclasses. `dataclasses` generates each of
+their methods by a run of Python's compiler, but few methods except ``__init__`` are ever called.
+Generating the others takes a tenth of the time of a first small program.
 """
 
 from __future__ import annotations

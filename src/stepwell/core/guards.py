@@ -1,8 +1,8 @@
 """Run-time guards of programs that compute their own addresses, and their error messages.
 
-A module that begins at the floor of buffers or of loops has its own loads and stores. An access not
-proved to be in bounds is compared with the sizes at run time: if it fails, it is not made, the call
-ends, and the number of the failed guard identifies the op in the text.
+A module that begins at the floor of buffers or of loops has its own loads and stores. The indices
+of an access that is not proved to be in bounds are compared with the sizes at run time. If this
+guard fails, the access is not made, the call ends, and the guard's number identifies the op.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Static arguments: keys and guards that distinguish values by class and by bits.
 
 A traced function may compute anything with a static argument, so two values share a program only
-if the function cannot distinguish them: `1`, `1.0` and `True` are equal but three values, `0.0` and
-`-0.0` are two, alone and inside of containers. No `==` is called, neither Python's nor a class's.
+if the function cannot distinguish them. So `1`, `1.0` and `True`, which are equal, are three
+values, and `0.0` and `-0.0` are two, alone and inside of containers. No `==` is called, neither
+Python's nor a class's.
 
 * Numbers, text, tuples, sets and their subclasses are identified by class, content and attributes.
 * Objects whose class defines `==`, such as dataclasses, are identified by class and attributes.

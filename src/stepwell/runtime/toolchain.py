@@ -39,8 +39,8 @@ LEAN = (
 )
 """The passes of gcc's -O2 that speed up emitted programs, in about two thirds of its time. The last
 two allocate registers for a whole function, and hoist a value out of a loop only if the loop has a
-register for it: otherwise gcc keeps sums of large register tiles in memory, though registers are
-free, and each addition waits for the store of the one before."""
+register for it. Without them gcc keeps sums of large register tiles in memory although registers
+are free, and each addition waits for the store of the previous one."""
 QUICK = ("-fno-tree-bit-ccp",)
 """Further flags of gcc for large programs, compiled in parts: bit-level constant propagation takes
 an eighth of the compile time and saves a third of a percent of the instructions."""

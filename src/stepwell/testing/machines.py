@@ -1,11 +1,11 @@
 """Machines to compile for, described completely, so that nothing depends on the host.
 
-A test that asserts the choices of `schedule` names its machine, as they differ between machines:
-``kernels_for`` returns the kernels floor of a program for one, and in our tests
-``@pytest.mark.machine("halved")`` sets one for a whole test, by STEPWELL_MACHINE; `make
-test-machine` sets one for the fast tests, and
-STEPWELL_MACHINE="$(.venv/bin/python -m stepwell.testing.machines 'neon, 8 cores')" for all of
-them. Results must be the same on any machine; random programs are compiled for all of these.
+The choices of `schedule` differ between machines, so a test that asserts them names its machine.
+``kernels_for`` returns the kernels floor of a program for a machine. In our tests
+``@pytest.mark.machine("halved")`` sets the machine of a whole test, by STEPWELL_MACHINE. `make
+test-machine` sets that of the fast tests, and
+STEPWELL_MACHINE="$(.venv/bin/python -m stepwell.testing.machines 'neon, 8 cores')" that of all
+tests. Results must be the same on any machine; random programs are compiled for all of these.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ from stepwell.runtime.opencl.steps import Translator
 
 LOG = logging.getLogger("stepwell")
 LITTLE = 1 << 16
-"""Limit, in bytes, up to which a NumPy argument beside device arrays is copied: a copy takes some
-microseconds, as long as waking the host, and without it the call must wait for the device."""
+"""Limit, in bytes, up to which a NumPy argument beside device arrays is copied. A copy takes some
+microseconds, as long as waking the host; without it the call must wait for the device."""
 NO_ROOM = ("MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_RESOURCES", "OUT_OF_HOST_MEMORY")
 """The driver errors that mean out of memory."""
 

@@ -1,9 +1,9 @@
 """Inputs for the trials of a function: sizes for its `?`, and numbers at which rewrites go wrong.
 
-Independent sizes are different, some beyond 64. Numbers are random, with ties, all zero, with one
-special value among random ones (as a sum of many hides it), near constants that the program
-compares with, and such that every pair of special values meets in the elements of two
-arguments.
+Independent sizes are different, some beyond 64. There are trials with random numbers, numbers with
+ties, zeros, one special value among random ones (many would hide each other in a sum), and numbers
+near constants that the program compares with. In further trials every pair of special values occurs
+at the same place of two arguments.
 """
 
 from __future__ import annotations

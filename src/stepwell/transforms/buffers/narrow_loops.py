@@ -7,10 +7,10 @@ After:   %n = memref.load %i[] ... %high = arith.minsi, arith.maxsi: from 0 to 9
          linalg.generic ins(%i, %x, %low, %high : memref<i64>, memref<99xf64>, index, index)
            outs(%s) attrs = {kernel.within = [array<i64: 0, 2, 3>]} { the same }
 
-Afterwards an op whose body has no effect outside an interval of some loop, which begins or ends at
-a number that the kernel is launched with, has the interval's two bounds as further operands, and an
-attribute: loop, number of the lower bound, number of the upper one. linalg-to-loops runs only that
-interval, rounded to vectors. The op computes the same with and without it.
+The pass finds ops whose body has no effect outside an interval of some loop, where a number that
+the kernel is launched with is a bound of the interval. Afterwards the two bounds are operands of
+the op, and an attribute lists the loop and the numbers of both operands. linalg-to-loops runs only
+that interval, rounded to vectors. The op computes the same with and without it.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ Before:  %w = nd.scan (%s = %zero) over (%x = %xs, %g = %gs) {
 After:   %p = nd.dot_general %xs, %gs contract [0, 1] x [0, 1]
          %w = nd.add %zero, %p
 
-Afterwards no scan accumulates products whose operands it iterates over or stacks, or could stack in
-no more memory than the accumulator takes: the operands of all steps are multiplied at once, behind
-the loop. The backward pass of a recurrent network consists of such products; it would otherwise
-read and write the gradient of its weights in each step.
+The pass rewrites scans that accumulate products of operands that they iterate over or stack, or
+could stack in no more memory than the accumulator takes. Afterwards the operands of all steps are
+multiplied at once, behind the loop. The backward pass of a recurrent network consists of such
+products; it would otherwise read and write the gradient of its weights in each step.
 """
 
 from __future__ import annotations

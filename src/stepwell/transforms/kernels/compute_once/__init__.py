@@ -8,9 +8,9 @@ After:   func.func @main(%x, %p {nd.resource = "w_packed", kernel.computed_const
            %p = kernel.launch @pack ins(%w) ...  func.return %p }
 
 Afterwards no host loop launches a kernel whose result is the same in each iteration, and the entry
-launches none whose result is the same in each call: it takes such results as weights, which
-`@main.constants` computes from the given weights when the program is loaded. A weight that only
-that function uses is no argument of the entry any more.
+launches none whose result is the same in each call. Such results of calls are weights of the entry;
+`@main.constants` computes them from the given weights when the program is loaded. A weight that
+only that function uses is no argument of the entry any more.
 """
 
 from __future__ import annotations

@@ -11,14 +11,15 @@ After:   kernel.func @main_pack(%w, %p: tensor<16x1000x64xf32>) {
          %y = kernel.launch @k ins(%x, %p) outs(%e)
 
 Afterwards the operand that varies with the columns is in panels as wide as the register tile, each
-read sequentially, wherever it is the same in every call, or in many iterations of a loop, or
-several blocks would otherwise pack it again: three; two that wait for memory; seven that pack while
-they compute; two of a convolution, whose filters are transposed. Of a product of an operand with
-itself, the rows are read from the same panels; the rows of a large transposed operand have panels
-of their own. Contiguous columns are copied in whole rows; tiles prefetch panels that come too
-slowly from beyond the L2 cache. Equal packing kernels are merged, and an operand of several
-launches is packed once, right after its definition. An unpacked argument that a loop reads in each
-of many iterations is copied before the loop, because arguments are seldom aligned to a cache line.
+read sequentially, if it is the same in every call or in many iterations of a loop, or if several
+blocks would otherwise pack it. Several means three; two for blocks that wait for memory; seven for
+blocks that pack while they compute; two for a convolution, whose filters are transposed. In a
+product of an operand with itself, the rows are read from the same panels; the rows of a large
+transposed operand have their own panels. Contiguous columns are copied in whole rows; tiles
+prefetch panels that come too slowly from beyond the L2 cache. Equal packing kernels are merged, and
+an operand of several launches is packed once, right after its definition. An unpacked argument that
+a loop reads in each of many iterations is copied before the loop, because arguments are seldom
+aligned to a cache line.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ After:   %y = func.call @exp_f32x16(%x) : (vector<16xf32>) -> vector<16xf32>
 Afterwards every function with an `expansion` rule, on f32 and vectors of it, or an `expansion_f64`
 rule, on f64, is a call of a generated function; the others are left to the C library. The scalar
 function uses the same formulas, so an element does not depend on whether it was computed in a
-vector or in the tail of a loop. An integer division or remainder of a vector by a positive constant
-is a call of such a function too, of products and shifts, and so is a power by a small constant (3,
+vector or in the tail of a loop. Integer divisions and remainders of vectors by positive constants
+are also calls of such functions, made of products and shifts; so are powers by small constants (3,
 1.5, -2). Results are within 2 units in the last place of the exact ones.
 """
 

@@ -1,7 +1,7 @@
 """Integer divisions of vectors by constants, as products: no machine divides vectors of integers.
 
-``x / d`` is the upper half of ``x * m``, shifted, where ``m`` is a power of two over ``d``, rounded
-up: exact for all ``x`` where the error of ``m`` is small enough. Floor division takes ``~x`` for
+``x / d`` is the upper half of ``x * m``, shifted; ``m`` is a power of two over ``d``, rounded up.
+This is exact for all ``x`` if the error of ``m`` is small enough. Floor division takes ``~x`` for
 a negative ``x`` and inverts the quotient; truncating division takes ``abs(x)``. The scalar
 tail of a loop is left to the C compiler, which does the same.
 """

@@ -6,12 +6,12 @@ Before:  %s = linalg.generic {4 x 8, parallel} ins(%a, %b) { addf }
 After:   %r = linalg.generic {4 x 8, reduction over 1} ins(%a, %b, %c) outs(%zero)
                 { addf, mulf, addf }
 
-Afterwards an elementwise op is part of its readers, through composed maps, unless that would
-recompute elements at the cost of more than a few additions, put the op inside a contraction, or
-another op needs the whole tensor. Copies through a map (transpose, slice, broadcast) are part of
-their readers; a scan writes its result directly where such a copy would. Splat operands are
-constants of bodies, and ops with the same iteration space over a shared tensor are one op with
-several results. No arithmetic changes.
+Afterwards an elementwise op is part of its readers, through composed maps. It stays separate if
+fusion would recompute elements at the cost of more than a few additions or put the op inside a
+contraction, or if another op needs the whole tensor. Copies through a map (transpose, slice,
+broadcast) are part of their readers; a scan writes its result directly where such a copy would.
+Splat operands are constants of bodies, and ops with the same iteration space over a shared tensor
+are one op with several results. No arithmetic changes.
 """
 
 from __future__ import annotations

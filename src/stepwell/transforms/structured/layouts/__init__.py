@@ -1,4 +1,4 @@
-"""Choose how the axes of tensors lie in memory, so that convolutions find features side by side.
+"""Choose the order of tensors' axes in memory, so that features of convolutions are contiguous.
 
 Before:  %p = tensor.insert_slice %x into %zeros[0, 0, 1, 1] ... into tensor<1x64x58x58xf32>
          %y = linalg.generic {n, feature, row, column; features, window} ins(%p, %w)
@@ -16,9 +16,9 @@ computed from them or into them, as far as structured ops and slices connect the
 (arguments, results, reshapes) they are transposed, once. A function where that costs more than it
 saves, or that has no windows, is unchanged. Padding of known size fills only the border.
 
-Products with fewer than 8 columns, in functions with and without windows, read their second operand
-transposed, or compute their result transposed if the first operand has its rows side by side:
-vectors then run along the sum, or along the rows. Floating-point sums are reassociated.
+In all functions, products with fewer than 8 columns read their second operand transposed, with
+vectors along the sum. If the rows of the first operand are contiguous in memory, they compute the
+transposed result instead, with vectors along the rows. Floating-point sums are reassociated.
 """
 
 from __future__ import annotations

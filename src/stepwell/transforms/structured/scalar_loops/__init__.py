@@ -11,13 +11,13 @@ After:   %y, %n = scf.for %once = %c0 to %c1 step %c1 iter_args(%a = %x0, %b = %
            %m = tensor.insert %c9 into %b[]
            scf.yield %r, %m }
 
-Afterwards a loop whose body, with all nested loops and branches, computes with one-element tensors
-and small arrays, and reads and writes elements and slices of the arrays that it carries, is one
-scf.for of a single iteration on arrays, which makes it one kernel. Inside it one-element tensors
-are numbers, elementwise ops and reductions of a row or window are loops over elements, whose
-bounds replace masks, and a loop with a fixed step is an scf.for. The ranges of the counters are
-known, so comparisons that they decide are folded. Any other loop is unchanged, and the loops
-nested in it are tried.
+The pass rewrites loops that compute with one-element tensors and small arrays, and that read and
+write elements and slices of loop-carried arrays; this includes nested loops and branches.
+Afterwards such a loop is inside one scf.for of a single iteration on arrays, which becomes one
+kernel. One-element tensors are numbers there, and a loop with a fixed step is an scf.for.
+Elementwise ops and reductions of a row or window are loops over elements, whose bounds replace
+masks. Comparisons that the ranges of counters decide are folded. Any other loop is unchanged, and
+the loops nested in it are tried.
 """
 
 from __future__ import annotations

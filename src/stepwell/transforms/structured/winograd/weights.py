@@ -1,8 +1,8 @@
 """Rewrite the gradient of filters in tiles: 3x3 windows over products of whole images.
 
-Each number of a window is a sum over all places of an image. A tile of 2x2 places and the 4x4
-elements that its windows read give all nine numbers by 16 products, not 36 (the transposed
-algorithm of the convolution): products are summed over all tiles before the output transform.
+Each number of a window is a sum over all places of an image. The windows at a tile of 2x2 places
+read 4x4 elements; 16 products of both, not 36, give all nine numbers (the transposed algorithm of
+the convolution). Products are summed over all tiles before the output transform.
 """
 
 from __future__ import annotations
