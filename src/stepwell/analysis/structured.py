@@ -332,7 +332,7 @@ def contracts(op: linalg.GenericOp) -> bool:
 def is_not_fused(op: Operation) -> bool:
     """Whether ``op`` must be a kernel of its own, as a copy into another layout is.
 
-    The op that places an image within its border is fused with no kernel but its reader's.
+    The op that copies an image into its padding is fused only with its reader's kernel.
     """
     return "kernel.no_fuse" in op.attributes or "kernel.border" in op.attributes
 

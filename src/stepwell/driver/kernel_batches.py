@@ -17,8 +17,9 @@ from stepwell.dialects import kernel
 from stepwell.dialects.types import fuse_locations
 
 MOST = 32
-"""Kernels in the last batches: the first has one, each further one twice as many as the one before
-it. The first part is then compiled early, and few batches repeat functions that kernels share."""
+"""The maximum number of kernels in a batch. The first batch has one, each further one twice as many
+as the previous one. So the first part is compiled early, and functions that kernels share are
+repeated in few batches."""
 
 
 @dataclass

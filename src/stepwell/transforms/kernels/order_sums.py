@@ -72,7 +72,7 @@ def _order(op: linalg.GenericOp) -> None:
 def _slides_over_others(op: linalg.GenericOp, features: int) -> bool:
     """Whether a strided window slides over an operand along loops other than ``features``.
 
-    At stride one its rows are packed in place, however many there are.
+    At stride one any number of rows is packed in place.
     """
     here = AffineDimExpr(features)
     read = [expr for index in indices(op)[: len(op.inputs)] for expr in index]

@@ -66,9 +66,9 @@ class PackOperands(Pass):
 
     Arguments that the iterations of a loop reread are copied to aligned memory.
 
-    l2 : bytes of each core's L2 cache; 0 to copy nothing for the sake of caches
+    l2 : bytes of each core's L2 cache; 0 for no copies of arguments
     l3 : bytes of the last-level cache; a packed operand that is no weight may take half of it
-    machine : by it panels are prefetched or not, and packing waits for memory or not
+    machine : decides whether panels are prefetched, and whether packing waits for memory
     """
 
     name = "pack-operands"

@@ -364,7 +364,8 @@ def _unpacked(levels: KernelLevels, operand: Operand, machine: Machine, same: bo
 def _steps_between_prefetches(levels: KernelLevels, operand: Operand, machine: Machine) -> int:
     """Return how many steps of a sum prefetch one line of panels from beyond the L2 cache.
 
-    That is 1 where tiles do not wait for them, or a block has too few tiles to ask for each line.
+    The result is 1 if tiles do not wait for panels, or if a block has too few tiles to prefetch
+    all lines.
     """
     row = operand.width * dtype(element(operand.argument)).bytes
     waits = is_waited_for(levels.tile, row, machine) and operand.bytes >= machine.l2

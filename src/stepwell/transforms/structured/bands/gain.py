@@ -171,14 +171,14 @@ class _Model:
         return before + launches - after - MARGIN * before
 
     def _rate(self, bytes: int) -> float:
-        """Return how many bytes a second a thread moves of all that a chain passes on."""
+        """Return the bytes per second of one thread for intermediate results of that size."""
         machine, threads = self.machine, max(self.machine.threads, 1)
         if bytes <= machine.l3 // KEPT:
             return machine.l2_rate * 1e6
         return min(machine.memory_rate, machine.memory_rate_all / threads) * 1e6
 
     def _work(self, step: Step) -> tuple[float, float]:
-        """Return the seconds that an op computes alone, and in bands."""
+        """Return the seconds for which an op computes, alone and in bands."""
         machine, op = self.machine, step.op
         if not isinstance(op, linalg.GenericOp):
             return 0.0, self._padding(*step.reads[0])

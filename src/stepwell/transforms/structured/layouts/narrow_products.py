@@ -21,10 +21,10 @@ from stepwell.transforms.structured.layouts.propagation import Plan, natural
 from stepwell.transforms.structured.layouts.windows import LANES, Layout
 
 MIN_ROWS = 4
-"""Rows of a product that are worth the copy: it reads and writes each element of the operand once,
-a product of so many rows multiplies it as often."""
+"""The number of rows from which a product pays for the copy. The copy reads and writes each element
+of the operand once; the product multiplies it once for each row."""
 MIN_DEPTH = 8
-"""The length of a sum below which its vectors are as idle as those along the columns."""
+"""The length of a sum below which vectors along it are as empty as those along the columns."""
 
 
 def narrow_products(block: Block) -> Plan:

@@ -44,8 +44,8 @@ from stepwell.transforms.structured.layouts.windows import (
 TURN = 1.0
 """Cycles to transpose one element."""
 COPY = 0.5
-"""Cycles to copy one element without transposing it: so much less an argument costs that is padded,
-as its image is copied between borders in any layout."""
+"""Cycles to copy one element without transposing it. A padded argument is copied in any layout, so
+its transposition costs only the difference."""
 MAX_FRACTION = 8
 """An operand of at most this fraction (1/8) of the largest is read in the layout it has."""
 
@@ -358,9 +358,9 @@ def _is_written_plainly(op: linalg.GenericOp) -> bool:
 def _loops_of(op: linalg.GenericOp, index: Index, layout: Layout) -> tuple[int, ...] | None:
     """Return all loops of ``op``, first those of ``index`` in the order of ``layout``.
 
-    A loop that does not index the operand goes where its reduction loops are, as the features of
-    a product's result replace the reduced features; without reduction loops it goes last. None
-    where an expression has two parallel loops.
+    Loops that do not index the operand are placed before its first reduction loop, since the
+    features of a product's result replace the reduced features; without reduction loops they are
+    last. The result is None if an expression has two parallel loops.
     """
     parallel = is_parallel(op)
     found: list[int] = []

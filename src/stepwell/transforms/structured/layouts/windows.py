@@ -34,34 +34,34 @@ GUESS = 64
 LANES = 16
 """The number of features, or of contiguous elements, below which vectors are not filled."""
 DENSE = 1 / 64
-"""Cycles saved per product of a dense convolution by contiguous features."""
+"""Cycles saved per product of a dense convolution if features are contiguous."""
 SUMMED = 1 / 16
-"""The same where it sums over the places of images: few loads of the row layout are vectors."""
+"""Cycles saved per product of a sum over image positions: few loads along rows are vectors."""
 ALONG = 1 / 8
-"""Cycles saved per product by vectors along a reduction that has few results."""
+"""Cycles saved per product by vectors along a reduction with few results."""
 PICKED = 0.3
-"""Cycles saved per element of a window that would otherwise be extracted from vectors, with a
-stride of two or more places, ..."""
+"""Cycles saved per element of a window with a stride of two or more: with rows last the elements
+are extracted from vectors."""
 PICKED_FOR = 14
-"""... for at most so many features at once: the rows of the tallest register tile."""
+"""The maximum number of features that share an extracted element: the rows of a register tile."""
 STEPPED = 1.0
 """Cycles saved per product of a grouped convolution whose rows are read with a stride."""
 PAIRS = 4
-"""The number of features per group below which features last gain nothing."""
+"""The number of features per group below which a layout with features last gains nothing."""
 MIN_FEATURES = 8
-"""The number of features below which an image keeps its layout: they fill no half cache line."""
+"""The number of features below which an image keeps its layout: fewer fill no half cache line."""
 OVER = 3
-"""The ratio of a window's places to its results from which it sums over whole images, ..."""
+"""The ratio of window positions to results from which a reduction is one over whole images."""
 BATCH = 16
-"""... if their batch is at most this many times as large as the number of features."""
+"""The maximum ratio of batch size to features of a reduction over whole images."""
 APART = 4
-"""Cycles saved per element that would otherwise be loaded by a scalar load."""
+"""Cycles saved per element that needs a scalar load with rows last."""
 SCATTERED = 0.4
 """Cycles saved per product of several sums at once, where rows are short or read with a stride."""
 TOGETHER = 1 / 24
-"""Cycles saved per element that would otherwise be loaded in a vector along its row."""
+"""Cycles saved per element that is loaded in a vector along its row with rows last."""
 BY_STEP = {1: TOGETHER, 2: 1 / 8}
-"""The same by the step of the window along the row: two vectors are loaded where it is 2."""
+"""`TOGETHER` by the step of the window along the row: two vectors are loaded for a step of 2."""
 
 
 @dataclass(frozen=True)
