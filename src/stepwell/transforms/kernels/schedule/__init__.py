@@ -45,7 +45,7 @@ from stepwell.transforms.kernels.schedule.along import sums_along, vectorise_apa
 from stepwell.transforms.kernels.schedule.beyond import Arguments
 from stepwell.transforms.kernels.schedule.block_sizes import lanes_of_columns
 from stepwell.transforms.kernels.schedule.blocking import choose
-from stepwell.transforms.kernels.schedule.contraction import Contraction
+from stepwell.transforms.kernels.schedule.contraction import Contraction, as_deep
 from stepwell.transforms.kernels.schedule.copies import transposes
 from stepwell.transforms.kernels.schedule.double_buffering import pack_while_computing
 from stepwell.transforms.kernels.schedule.groups import Device, write_groups
@@ -60,9 +60,9 @@ from stepwell.transforms.kernels.schedule.searching import (
     drop_marks,
     improve,
     is_faster,
+    is_taller_better,
     machine_of,
     stay_alone,
-    taller,
 )
 from stepwell.transforms.kernels.schedule.tiles import register_tile
 from stepwell.transforms.kernels.schedule.vectors import (
@@ -166,14 +166,7 @@ def _schedule(
     elif (chosen := _contraction(nest, machine, given)) and not _reads_in_place(
         function, chosen, machine, given
     ):
-        levels = chosen.levels(ops, shared)
-        if chosen.taller is not None and not some:
-            levels = taller(function, levels, chosen.taller.levels(ops, shared), machine)
-        levels = drop_marks(function, levels, machine, given)
-        rows = some.likely if some is not None and some.loop == shared - 2 else 0
-        if some is None or rows:
-            levels = pack_while_computing(function, levels, machine, given, rows)
-        return write_schedule(function, levels if some else improve(function, levels, machine))
+        return _write_in_steps(nest, chosen, machine, given, some)
     elif sum(loops.contracts for loops in ops) > 1 and _have_own(ops, shared):
         _vectorise_band(nest, machine)
     elif (axis := _shared_axis(ops, shared)) is not None:
@@ -217,6 +210,32 @@ def _contraction(nest: Nest, machine: Machine, given: Arguments) -> Contraction 
     body = nest.function.body.block
     plain = all(isinstance(op, STRAIGHT) and not is_border(op) for op in body.ops)
     return choose(nest.ops, nest.shared, machine, given) if plain else None
+
+
+def _write_in_steps(
+    nest: Nest, chosen: Contraction, machine: Machine, given: Arguments, some: Range | None
+) -> None:
+    """Write the levels of the chosen blocks, strips or tiles.
+
+    Rounding depends on the depth of blocks, so all that changes it is asked of the blocks that one
+    thread would have, whatever the number of threads.
+    """
+    function, ops, shared = nest.function, nest.ops, nest.shared
+    one = replace(machine, threads=1, cores=1)
+    with explanations():  # of choices that are made again
+        alone = chosen if machine.threads == 1 else _contraction(nest, one, given) or chosen
+    chosen = as_deep(chosen, alone)
+    if chosen.taller is not None and alone.taller is not None and not some:
+        usual, tall = (each.levels(ops, shared) for each in (alone, alone.taller))
+        if is_taller_better(function, usual, tall, machine):
+            chosen, alone = chosen.taller, alone.taller
+    levels = drop_marks(function, chosen.levels(ops, shared), machine, given)
+    rows = some.likely if some is not None and some.loop == shared - 2 else 0
+    if some is None or rows:
+        with explanations():
+            before = drop_marks(function, alone.levels(ops, shared), one, given)
+        levels = pack_while_computing(function, levels, before, machine, given, rows)
+    write_schedule(function, levels if some else improve(function, levels, machine))
 
 
 def _reads_in_place(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stepwell.analysis.levels import Lanes
 from stepwell.analysis.levels.building import Inner, around, block, in_threads, nest, strip
@@ -92,3 +92,12 @@ class Contraction:
         for number, _, _, dims in found.operands if self.pack_rows is not None else ():
             if column - 1 in dims:
                 yield Action("pack", number, self.pack_rows or "")
+
+
+def as_deep(chosen: Contraction, other: Contraction) -> Contraction:
+    """Return a choice whose blocks, also of a taller tile, are as deep as those of another."""
+    if chosen.taller is not None and other.taller is not None:
+        chosen = replace(chosen, taller=as_deep(chosen.taller, other.taller))
+    if not chosen.block or not other.block:
+        return chosen
+    return replace(chosen, block=(*chosen.block[:-1], other.block[-1]))

@@ -42,6 +42,7 @@ to 2 % longer (128 x 768 x 768, Granite Rapids)."""
 def pack_while_computing(
     function: kernel.FuncOp,
     schedule: Schedule,
+    alone: Schedule,
     machine: Machine,
     given: Arguments,
     rows: int = 0,
@@ -50,11 +51,12 @@ def pack_while_computing(
 
     Rounding depends on the depth, so this is predicted for one thread whatever their number.
 
+    alone : the levels that one thread would have
     given : properties of the kernel's arguments; to pack what is the same in every call costs
         nothing
     rows : their likely number, where it is unknown
     """
-    levels = KernelLevels(function, schedule)
+    levels = KernelLevels(function, alone)
     waits = levels.blocks and not levels.prefetch  # what is prefetched is packed without waiting
     if not waits or len(levels.packs) != 1 or not (rows or all_known(function)):
         return schedule
@@ -63,25 +65,37 @@ def pack_while_computing(
         return schedule
     if given.is_ready(op.operands[operand]):
         return schedule
-    if rows:  # one block of all rows
-        tile = levels.tile
-        *first, _, wide, deep = levels.blocks
-        high = ceil(rows / tile[0]) * tile[0]
-        levels = KernelLevels(function, with_block(levels, (*first, high, wide, deep), tile))
-    all = [new for deep in DEPTHS if (new := _double_buffered(levels, deep, machine))]
     one = replace(machine, threads=1, cores=1)
-    predictor = Predictor(function, one, assuming(rows or ASSUMED))
-    before = after = predictor.predict(schedule).seconds
-    found = schedule
-    for new in all:
-        seconds = predictor.predict(new).seconds
-        if seconds < (1 - DEPTH_MARGIN) * after:
-            after, found = seconds, new
-    if after > (1 - MODEL_ERROR) * before:
+    depth = _fastest_depth(levels, one, rows)
+    if depth is None:
         return schedule
+    return _double_buffered(_of_all_rows(levels, rows), depth, machine) or schedule
+
+
+def _fastest_depth(levels: KernelLevels, machine: Machine, rows: int) -> int | None:
+    """Return the depth of parts that tiles pack; None if they are not predicted to be faster."""
+    predictor = Predictor(levels.function, machine, assuming(rows or ASSUMED))
+    before = after = predictor.predict(levels.schedule).seconds
+    found = None
+    for deep in DEPTHS:
+        if new := _double_buffered(_of_all_rows(levels, rows), deep, machine):
+            seconds = predictor.predict(new).seconds
+            if seconds < (1 - DEPTH_MARGIN) * after:
+                after, found = seconds, deep
+    if after > (1 - MODEL_ERROR) * before:
+        return None
     said = f"tiles pack the next part while they compute: {after / before:.2f} of the time"
-    explain_choice(function, lambda: said)
+    explain_choice(levels.function, lambda: said)
     return found
+
+
+def _of_all_rows(levels: KernelLevels, rows: int) -> KernelLevels:
+    """Return levels with one block of all rows, where their likely number is given."""
+    if not rows:
+        return levels
+    tile, (*first, _, wide, deep) = levels.tile, levels.blocks
+    high = ceil(rows / tile[0]) * tile[0]
+    return KernelLevels(levels.function, with_block(levels, (*first, high, wide, deep), tile))
 
 
 def _double_buffered(levels: KernelLevels, depth: int, machine: Machine) -> Schedule | None:

@@ -140,21 +140,24 @@ def is_faster(
     return True
 
 
-def taller(function: kernel.FuncOp, usual: Schedule, tall: Schedule, machine: Machine) -> Schedule:
-    """Return the levels of a taller register tile where the model predicts a gain.
+def is_taller_better(
+    function: kernel.FuncOp, usual: Schedule, tall: Schedule, machine: Machine
+) -> bool:
+    """Whether the model predicts that a taller register tile gains.
 
     Both have the same operands and packing, so that half of the model's error is gain enough.
-    Depths differ, on which results depend, so this is asked for one thread whatever their number.
+    Depths differ, on which results depend, so this is asked for one thread whatever their number:
+    both schedules are those of one thread.
     """
     if not all_known(function):
-        return usual
+        return False
     predictor = Predictor(function, replace(machine, threads=1, cores=1))
     share = predictor.predict(tall).seconds / predictor.predict(usual).seconds
     if share > 1 - MODEL_ERROR / 2:
-        return usual
+        return False
     said = "a taller tile reads less of the packed panel for each multiply-add"
     explain_choice(function, lambda: f"{said}: predicted to take {share:.2f} of the time")
-    return tall
+    return True
 
 
 def all_known(function: kernel.FuncOp) -> bool:
