@@ -209,10 +209,9 @@ class Memory:
         """Return buffer, indices and lanes: 0 for one element, -1 for scattered lanes."""
         buffer = self.plan.buffers[access.buffer]
         target = self.scratch.get(access.buffer)
-        exprs: Sequence[AffineExpr] = access.exprs
         if target is None:
-            at = [self.writer.affine(e, self._indices(point)) for e in exprs]
-            return access.buffer, at, _lanes(exprs, point, access.buffer)
+            at = access.at(self.writer, self._indices(point))
+            return access.buffer, at, _lanes(access.exprs, point, access.buffer)
         exprs = [access.exprs[d] for d in buffer.scratch_dims]
         at = [self.writer.affine(e, point.indices) for e in exprs]
         if self.slots > 1:

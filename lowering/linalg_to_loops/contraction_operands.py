@@ -1,9 +1,7 @@
 """The operands of a contraction in steps: packed, in panels already, or read in place.
 
-A tile reads packed operands relative to the beginning of the packed part. Additional loops, which
-are never written, stand for these beginnings: for that of the current part of the sum, for the
-number of the panel in an operand that is stored in panels, and for the first column, or row, and
-the first iteration of the sum of each packed operand.
+The indices of a tile's sum count from the beginning of the current part. A tile reads packed
+operands relative to the beginning of the packed part, and those in panels relative to its panel.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineExpr
+from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.analysis.levels.matrix_units import for_matrix_unit
 from stepwell.analysis.levels.queries import DOUBLE_BUFFERED
@@ -57,15 +55,13 @@ class Operands:
             self.product = dot_body(of.sum, self.row_operand, self.biased)
         self.columns = self._packed(self.column_operand, of.column)
         self.rows = self._packed(self.row_operand, of.row)
-        self.panels = in_panels(of.sum.inputs[self.column_operand].exprs, of.column)
-        if self.columns is not None or (self.panels and self.panels[1] != of.tile[1]):
-            self.panels = None
-        self.row_panels = in_panels(of.sum.inputs[self.row_operand].exprs, of.row)
-        """Axis and width of the panels that rows are stored in, each of whole tiles."""
-        if self.rows is not None or (self.row_panels and self.row_panels[1] % of.tile[0]):
-            self.row_panels = None
+        self.loops = {self.column_operand: of.column, self.row_operand: of.row}
+        """The loop of the columns or rows of both operands."""
+        self.panels = {k: found for k in self.loops if (found := self._panels(k)) is not None}
+        """Axis and width of the panels in which an operand is stored."""
         along = of.column in self.dims[self.row_operand]
-        self.in_place = along or (self.columns is None and self.panels is None)
+        packed = self.columns is not None or self.column_operand in self.panels
+        self.in_place = along or not packed
         """Whether an operand that varies with the columns is read where it lies: tiles end with it.
         """
         self.micro = self.product
@@ -82,13 +78,22 @@ class Operands:
     @property
     def copies_rows(self) -> bool:
         """Whether rows are read from a copy, which has whole tiles."""
-        return self.rows is not None or self.row_panels is not None
+        return self.rows is not None or self.row_operand in self.panels
 
     @property
     def for_matrix_unit(self) -> bool:
         """Whether tiles of words are for a matrix unit."""
         found = for_matrix_unit(self.of.levels, self.of.tile, self.of.row)
         return self.dots and not self.biased and found
+
+    def _panels(self, operand: int) -> tuple[int, int] | None:
+        """Return axis and width of an operand's panels: as wide as tiles, of rows whole tiles."""
+        loop, (rows, columns) = self.loops[operand], self.of.tile
+        found = in_panels(self.of.sum.inputs[operand].exprs, loop)
+        if found is None or self.of.levels.action("pack", operand) is not None:
+            return None
+        fits = found[1] == columns if loop == self.of.column else found[1] % rows == 0
+        return found if fits else None
 
     def _packed(self, operand: int, loop: int) -> Packed | None:
         """Return the packing of an operand, whose panels are as long as a step of ``loop``."""
@@ -131,61 +136,46 @@ class Operands:
         return self.frame.extents[self.of.sum][self.of.levels.depth]
 
     def allocate(self) -> None:
-        """Allocate the scratch of packed operands, and set how tiles read all operands."""
-        levels, inputs = self.of.levels, list(self.product.inputs)
-        loops, depth = len(self.of.sum.reductions), levels.depth
-        since, *panels = map(AffineDimExpr, range(loops, loops + 5))
-        begins = list(map(AffineDimExpr, range(loops + 5, loops + 9)))
-        dims: list[AffineExpr] = [AffineDimExpr(k) for k in range(loops)]
-        dims[depth] = AffineDimExpr(depth) + since
-        for n, access in enumerate(inputs):
-            exprs = tuple(e.replace_dims_and_symbols(dims, ()) for e in access.exprs)
-            inputs[n] = Access(access.buffer, exprs)
-        for operand, loop, found in self._in_panels():
-            number, first, *panels = panels
-            if found is not None:
-                access = inputs[operand]
-                exprs = list(access.exprs)
-                exprs[found[0]], exprs[-1] = number, AffineDimExpr(loop) - first
-                inputs[operand] = Access(access.buffer, tuple(exprs))
-        extent = self.extents_of_sum().number
+        """Allocate the scratch of packed operands."""
+        levels, extent = self.of.levels, self.extents_of_sum().number
         for each in self.all_packed:
-            packing = each.packing
-            packs = levels.action("pack", packing.operand)
+            packing, packs = each.packing, levels.action("pack", each.packing.operand)
             assert packs is not None
-            deep = levels.step(depth, packs[0] + 1) or extent or 1
+            deep = levels.step(levels.depth, packs[0] + 1) or extent or 1
             if each is self.columns and self.double_buffered:  # panel after panel, twice
                 wide = self.of.sizes(packs[0], self.extents)[-1]
                 packing.allocate(2 * deep * (wide // packing.columns))
             else:
                 packing.allocate(deep if extent is None else min(extent or 1, deep))
-            column, part, *begins = begins
-            dims[packing.column] = AffineDimExpr(packing.column) - column
-            dims[depth] = AffineDimExpr(depth) + (since - part)
-            exprs = tuple(e.replace_dims_and_symbols(dims, ()) for e in packing.access.exprs)
-            inputs[packing.operand] = packing.access = Access(packing.access.buffer, exprs)
-            dims[packing.column] = AffineDimExpr(packing.column)
-        self.micro = replace(self.product, inputs=tuple(inputs))
+        self.micro = replace(self.product)
         if self.biased:
             op = memref.AllocaOp.get(i32, 64, [self.of.tile[1]])
             self.offsets = self.frame.writer.result(op, "offsets")
 
-    def _in_panels(self) -> list[tuple[int, int, tuple[int, int] | None]]:
-        """Return for columns and rows: the operand, the loop, and axis and width of its panels."""
-        columns = self.column_operand, self.of.column, self.panels
-        return [columns, (self.row_operand, self.of.row, self.row_panels)]
+    def begin_tile(self, i: Index, j: Index) -> None:
+        """Set how the tile at row ``i`` and column ``j`` reads the operands."""
+        writer, depth = self.frame.writer, self.of.levels.depth
+        begin = ((depth, self.since),)
+        inputs = [replace(access, begin=begin) for access in self.product.inputs]
+        for operand, (_, width) in self.panels.items():
+            start = j if operand == self.column_operand else i
+            number = writer.divide(start, width)
+            whole = width == self.of.step(self.loops[operand])
+            first = start if whole else writer.product(number, Index.of(width))
+            inputs[operand] = self.in_panel(operand, number, first, self.since)
+        for each in self.all_packed:
+            packing, (column, part) = each.packing, each.begin
+            begin = ((packing.column, column * -1), (depth, self.since - part))
+            packing.access = inputs[packing.operand] = replace(packing.access, begin=begin)
+        self.micro.inputs = tuple(inputs)
 
-    def begins(self, i: Index, j: Index) -> list[Index | None]:
-        """Return the indices of the additional loops for a tile at row ``i`` and column ``j``."""
-        found: list[Index | None] = [self.since]
-        for start, (_, loop, panels) in zip((j, i), self._in_panels(), strict=True):
-            number, first = None, start
-            if panels is not None:
-                number = self.frame.writer.divide(start, panels[1])
-                whole = panels[1] == self.of.step(loop)
-                first = start if whole else self.frame.writer.product(number, Index.of(panels[1]))
-            found += number, first
-        return [*found, *(index for each in self.all_packed for index in each.begin)]
+    def in_panel(self, operand: int, number: Index, first: Index, since: Index) -> Access:
+        """Return the access to a panel, whose first column or row is ``first``."""
+        access, loop = self.product.inputs[operand], self.loops[operand]
+        after, exprs = len(self.of.sum.reductions), list(access.exprs)
+        exprs[self.panels[operand][0]], exprs[-1] = AffineDimExpr(after), AffineDimExpr(loop)
+        begin = ((self.of.levels.depth, since), (loop, first * -1), (after, number))
+        return Access(access.buffer, tuple(exprs), begin)
 
     # packing
 
@@ -198,7 +188,7 @@ class Operands:
             each.begin = at[loop].start, at[depth].start
             batch = [at[k].start for k in range(loop)]
             count = at[depth].end - at[depth].start
-            write = packing.begin if self.packs_first(each) else packing.write
+            write = packing.begin if packing is self.packed_by_tile else packing.write
             write(batch, *each.begin, count)
             if self.offsets is not None and each is self.columns:
                 self._write_offsets(self.offsets)
@@ -208,11 +198,12 @@ class Operands:
         """Whether the tiles of a part pack the operand of the columns of the next part."""
         return self.of.levels.packs.get(self.column_operand) == DOUBLE_BUFFERED
 
-    def packs_first(self, packed: Packed | None) -> bool:
-        """Whether the first tile of a block packs this operand while it computes."""
-        if packed is None or packed is not self.columns:
-            return False
-        return self.of.levels.packs[packed.packing.operand] == "first" and packed.packing.in_rows
+    @property
+    def packed_by_tile(self) -> Packing | None:
+        """The packing of the columns that the first tile of a block writes while it computes."""
+        first = self.of.levels.packs.get(self.column_operand) == "first"
+        packing = self.columns.packing if self.columns is not None and first else None
+        return packing if packing is not None and packing.in_rows else None
 
     def _write_offsets(self, offsets: SSAValue) -> None:
         """Write each column's correction for the bias of 128 in each byte of the rows."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from math import prod
 
 from xdsl.dialects.builtin import FloatAttr, f32
 from xdsl.ir import SSAValue
@@ -28,13 +27,14 @@ from stepwell.lowering.linalg_to_loops.f32_accumulation import joined
 from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.matrix_unit import MatrixUnit
 from stepwell.lowering.linalg_to_loops.nest import write_ops
+from stepwell.lowering.linalg_to_loops.packing import Packing
 from stepwell.lowering.linalg_to_loops.partial_sums import PartialSums, row_number
 from stepwell.lowering.linalg_to_loops.points import start
-from stepwell.lowering.linalg_to_loops.prefetch import PackPrefetch, PanelPrefetch, prefetch_row
+from stepwell.lowering.linalg_to_loops.prefetch import prefetch_of
 from stepwell.lowering.linalg_to_loops.structured import Structured
-from stepwell.lowering.linalg_to_loops.sum_loops import Several, Sum
+from stepwell.lowering.linalg_to_loops.sum_loops import Sum
 from stepwell.lowering.linalg_to_loops.tails import steps
-from stepwell.lowering.linalg_to_loops.writer import Index, below
+from stepwell.lowering.linalg_to_loops.writer import Index
 
 
 class Tiles:
@@ -55,10 +55,8 @@ class Tiles:
         """The ranges of the current part."""
         self.count = Index()
         """The terms of the sum in that part."""
-        self.following = Index(), Index()
-        """The beginning of the next part: its index of the sum, and its distance in columns."""
-        self.copying = False
-        """Whether the innermost loop packs its operand."""
+        self.copying: Packing | None = None
+        """The packing of the operand of the columns, while the innermost loop packs it."""
         self.operands = Operands(frame, of)
         others = [op for op in self.plan.ops if op is not of.sum]
         rows, columns = of.tile
@@ -69,50 +67,18 @@ class Tiles:
             self.unit = MatrixUnit(frame, self.operands, self.sums, into)
         self.long = self.unit is not None or is_long(others, many)
         """Whether the sums of a tile wait in scratch for a loop over the epilogue."""
-        asks = levels.action("prefetch") is not None
-        self.prefetching = self._prefetching() if asks else None
+        self.prefetch = prefetch_of(self.operands)
         columns_operand = self.operands.columns if self.operands.double_buffered else None
         self.buffers = (
             DoubleBuffering(frame.writer, of, columns_operand) if columns_operand else None
         )
-        self.prefetches_in_place = asks and self.operands.in_place
         frame.loads = self._loads
 
-    def _prefetching(self) -> PackPrefetch | PanelPrefetch | None:
-        """Return how tiles prefetch the operand of the columns that is packed, or in panels."""
-        levels, columns = self.of.levels, self.operands.columns
-        split = levels.splits[-1]
-        if columns is not None:
-            return PackPrefetch(columns.packing, levels.levels[split].step)
-        if self.operands.panels is None:
-            return None
-        sizes = self.of.sizes(split, self.frame.ends)
-        tiles = prod(sizes[: self.of.row]) * -(-sizes[self.of.row] // self.of.tile[0])
-        end = self.frame.ends[self.of.column]
-        deep, actions = levels.levels[split].step, levels.levels[split].actions
-        every = next(a.number or 1 for a in actions if a.name == "prefetch")
-        return PanelPrefetch(self.operands, end, deep, max(tiles, 1), every)
-
-    @property
-    def _several(self) -> Several | None:
-        """How many steps of the sum are written out, and the prefetch that begins them."""
-        ahead = self.prefetching
-        return (ahead.every, ahead.step) if isinstance(ahead, PanelPrefetch) else None
-
     def _loads(self, op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
-        """Return the operands that a step of the innermost loop packs, and prefetch."""
-        if op is not self.operands.micro:
+        """Return the operands that a step of the innermost loop packs."""
+        if self.copying is None or op is not self.operands.micro:
             return {}
-        if self.prefetching is not None and self._several is None:
-            self.prefetching.step(points[0])
-        elif self.prefetches_in_place and points[0].width > 1:
-            column, (since, further) = self.of.column, self.following
-            begin = (points[0].indices[column] or Index()) + further
-            moved = {len(op.reductions): since, column: begin}
-            access = op.inputs[self.operands.column_operand]
-            prefetch_row(self.writer, access, points, column, moved)
-        columns = self.operands.columns
-        return columns.packing.copied(points) if columns is not None and self.copying else {}
+        return self.copying.copied(points)
 
     def begin_block(self, at: Ranges) -> None:
         """Allocate the scratch of a block, and pack the operands that all of it shares."""
@@ -136,16 +102,8 @@ class Tiles:
         self.operands.since = start
         if self.buffers is not None:
             self.buffers.begin_part(start)
-        if self.prefetches_in_place:
-            self.following = self._following(at, start)
-
-    def _following(self, at: Ranges, start: Index) -> tuple[Index, Index]:
-        """Return the beginning of the next part, and its distance in columns."""
-        levels = self.of.levels
-        after = start + levels.levels[levels.splits[-1]].step
-        columns = Index.of(at[self.of.column].size)
-        since = below(self.writer, after, self.extent, after, Index())
-        return since, below(self.writer, after, self.extent, Index(), columns)
+        if self.prefetch is not None:
+            self.prefetch.begin_part(at, start)
 
     # one tile
 
@@ -159,20 +117,14 @@ class Tiles:
         sums = (None,) * len(self.of.sum.reduced)
         if self.buffers is not None:
             self.buffers.begin_tile(at)
-        begins = self.operands.begins(at[self.of.row].start, at[self.of.column].start)
-        points = self._grid(at, self._rows_of(at[self.of.row]), (*sums, *begins))
+        self.operands.begin_tile(at[self.of.row].start, at[self.of.column].start)
+        points = self._grid(at, self._rows_of(at[self.of.row]), sums)
         if self.cut is None:
             state = [start(self.frame, self.of.sum, 0, point) for point in points]
         else:
             state = self.sums.load(at)
-        if self.prefetching is not None:
-            turn = self.writer.divide(self._row_number(at), self.of.tile[0])
-            j, k = at[self.of.column].start, self.operands.since
-            if isinstance(self.prefetching, PanelPrefetch):
-                self.prefetching.begin(j, k, self.extent, turn)
-            else:
-                batch = [at[loop].start for loop in range(self.of.row)]
-                self.prefetching.begin(batch, j, k, self.extent, turn)
+        if self.prefetch is not None:
+            self.prefetch.begin_tile(at, lambda: self._row_number(at))
         done = self._run_packing(at, points, state)
         if self.operands.in_place and self.cut is not None:
             self.sums.store(at, done)
@@ -217,14 +169,14 @@ class Tiles:
         rows, extent = self.of.tile[0], self.frame.ends[self.of.row].number
         block = self.of.sizes(self.of.levels.splits[-1], self.frame.ends)[self.of.row]
         whole = extent is None or not 0 < extent % block < rows
-        first = self.operands.packs_first(self.operands.columns)
-        if not first or (at[self.of.row].size < rows and whole):
+        first = self.operands.packed_by_tile
+        if first is None or (at[self.of.row].size < rows and whole):
             return self._run(points, state)
 
         def packing() -> Sequence[SSAValue]:
-            self.copying = True
+            self.copying = first
             done = self._run(points, state)
-            self.copying = False
+            self.copying = None
             return done
 
         begins = self.writer.compare("eq", self._row_number(at), Index())
@@ -244,17 +196,16 @@ class Tiles:
 
     def _sum(self, points: list[Point], state: list[SSAValue]) -> list[SSAValue]:
         """Run the innermost loop from ``state``."""
-        operands, key = self.operands, (self.operands.micro, self.of.levels.depth)
+        op, ahead = self.operands.micro, self.prefetch
         if self.buffers is None:
-            return Sum(self.frame, operands.micro, self._several).run(points, state)
+            several = (ahead.every, ahead.step) if ahead is not None else None
+            return Sum(self.frame, op, several).run(points, state)
 
         def run(some: tuple[Index, Index], sums: list[SSAValue]) -> list[SSAValue]:
-            self.frame.ranges[key] = some
-            return Sum(self.frame, operands.micro).run(points, sums)
+            with self.frame.opened(op, self.of.levels.depth, some):
+                return Sum(self.frame, op).run(points, sums)
 
-        done = self.buffers.run(self.steps, state, run)
-        self.frame.ranges[key] = Index(), self.steps
-        return done
+        return self.buffers.run(self.steps, state, run)
 
     # epilogues
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from xdsl.ir import SSAValue
@@ -77,6 +78,16 @@ class Frame:
     def bounds(self, op: Structured, k: int) -> Bounds:
         """Return the range of a loop in which the op has an effect."""
         return self.ranges.get((op, k)) or part(self.writer, op, k, self.whole(op, k))
+
+    @contextmanager
+    def opened(self, op: Structured, k: int, bounds: Bounds) -> Generator[None]:
+        """Open a part of a loop for as long as the context lasts."""
+        before = self.ranges.get((op, k))
+        self.ranges[op, k] = bounds
+        yield
+        del self.ranges[op, k]
+        if before is not None:
+            self.ranges[op, k] = before
 
     def masks(self, ops: Sequence[Structured], k: int) -> bool:
         """Whether vectors along loop ``k`` end in one under a mask."""

@@ -87,7 +87,7 @@ class MatrixUnit:
             return self.sums.scratch, self._values(self.sums.place(at, 0, 0))
         output = self.of.sum.outputs[0]
         here = [at[k].start for k in range(self.of.column + 1)]
-        return output.buffer, self._values([self.writer.affine(e, here) for e in output.exprs])
+        return output.buffer, self._values(output.at(self.writer, here))
 
     def _rows(self, at: Ranges, since: Index) -> tuple[SSAValue, list[SSAValue]]:
         """Return the buffer of rows, and the indices of the first element or word."""
@@ -96,7 +96,7 @@ class MatrixUnit:
             return rows.packing.scratch, self._values([start - rows.begin[0], Index()])
         access = self.of.sum.inputs[self.operands.row_operand]
         here = [*(at[k].start for k in range(self.of.column)), None, since]
-        return access.buffer, self._values([self.writer.affine(e, here) for e in access.exprs])
+        return access.buffer, self._values(access.at(self.writer, here))
 
     def _values(self, indices: list[Index]) -> list[SSAValue]:
         return [self.writer.value(index) for index in indices]

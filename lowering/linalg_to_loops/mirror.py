@@ -46,7 +46,7 @@ def _copy(frame: Frame, of: ContractionLevels, at: Ranges, access: Access) -> No
     width = of.width if lanes_at(access, of.column, of.width) == of.width else 1
 
     def place(row: Index, column: Index) -> list[Index]:
-        return [writer.affine(e, (*batch, row, column)) for e in access.exprs]
+        return access.at(writer, (*batch, row, column))
 
     def some(i: Index, size: int) -> None:
         def square(j: Index) -> None:

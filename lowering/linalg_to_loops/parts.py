@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 
 from xdsl.dialects import memref
 from xdsl.ir import SSAValue
@@ -24,7 +24,7 @@ from stepwell.analysis.levels.building import (
 )
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.combining import combine, combiner_of
-from stepwell.lowering.linalg_to_loops.frame import Bounds, Frame
+from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.nest import own_points, write_op, write_ops
 from stepwell.lowering.linalg_to_loops.points import finish, start
 from stepwell.lowering.linalg_to_loops.prefetch import lies_in_rows, prefetch_row
@@ -35,7 +35,6 @@ from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
 
 ELEMENTS_PER_PART = 1 << 14
 """Elements that make a part of their own worthwhile."""
-Sweep = Callable[[Index, int, int], None]
 
 
 def write_parts(frame: Frame) -> None:
@@ -92,9 +91,8 @@ class Parts:
         def body(p: Index) -> None:
             lower = writer.minimum(writer.product(p, length), extent)
             here = lower, writer.minimum(lower + length, extent)
-            self.frame.ranges[self.op, cut] = part(writer, self.op, cut, here)
-            inside(p)
-            del self.frame.ranges[self.op, cut]
+            with self.frame.opened(self.op, cut, part(writer, self.op, cut, here)):
+                inside(p)
 
         writer.parallel(self.count, Index.of(1), body)
 
@@ -110,8 +108,8 @@ class Parts:
 
         def add(r: Index, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
             return [
-                combine(self.writer, c, total, self.writer.load(partial, [r, *place], lanes))
-                for c, total, partial in zip(self.combiners, totals, self.partials, strict=True)
+                combine(self.writer, c, total, self.writer.load(some, [r, *place], lanes))
+                for c, total, some in zip(self.combiners, totals, self.partials, strict=True)
             ]
 
         names = [self.op.name(k) for k in self.op.carried]
@@ -131,8 +129,8 @@ def _write_total(frame: Frame, op: Structured) -> None:
 
     def inside(p: Index) -> None:
         values = Sum(frame, op).run([point], parts.neutral(0))
-        for value, partial in zip(values, parts.partials, strict=True):
-            frame.writer.store(value, partial, [p])
+        for value, sums in zip(values, parts.partials, strict=True):
+            frame.writer.store(value, sums, [p])
 
     parts.write(cut, units[cut], inside)
     finish(frame, op, [point], parts.combined(starts))
@@ -160,7 +158,7 @@ class SumOfRows:
         """Write the parallel parts, then the loop that combines them and the ops after the sum."""
 
         def inside(p: Index) -> None:
-            self._tiles(lambda c, size, lanes: self._begin(p, c, size, lanes))
+            self._tiles(partial(self._begin, p))
             self._walk(p, self.op.reduced)
 
         self.parts.write(self.cut, self.rows, inside)
@@ -185,62 +183,53 @@ class SumOfRows:
         halves = [width >> n for n in range(width.bit_length())]
         return list(dict.fromkeys([width * self.op.interleave, *halves]))
 
-    def _tiles(self, write: Sweep) -> None:
-        """Write ``write(first column, columns, lanes)`` for tiles that cover all columns."""
+    def _tiles(self, write: Callable[[list[Point]], None]) -> None:
+        """Call ``write`` with the vectors of each tile; the tiles cover all columns."""
 
         def tile(c: Index, size: int) -> None:
-            lanes = min(size, self.op.width)
-            write(c, size, lanes if lanes > 1 else 0)
+            lanes = min(size, self.op.width) if self.op.width > 1 < size else 0
+            write([self._point(c + n, lanes) for n in range(0, size, lanes or 1)])
 
         self.writer.cover((Index(), Index.of(self.columns)), self._steps(), tile, "j")
 
-    def _begin(self, p: Index, c: Index, size: int, lanes: int) -> None:
+    def _begin(self, p: Index, points: list[Point]) -> None:
         """Initialise the partial sums of a part with the identity."""
-        for value, partial in zip(self.parts.neutral(lanes), self.parts.partials, strict=True):
-            for n in range(0, size, lanes or 1):
-                self.writer.store(value, partial, [p, c + n])
+        neutral = self.parts.neutral(points[0].width)
+        for value, sums in zip(neutral, self.parts.partials, strict=True):
+            for point in points:
+                self.writer.store(value, sums, [p, _column(point)])
 
     def _walk(self, p: Index, loops: Sequence[int]) -> None:
-        """Open all loops of the sum but the last; step the last by a few rows."""
+        """Open the loops of the sum; the last in steps of a few rows."""
         k, *rest = loops
-        bounds: Bounds = self.frame.bounds(self.op, k)
-        outer = self.frame.ranges.get((self.op, k))
+        bounds = self.frame.bounds(self.op, k)
 
-        def inside(at: Index, size: int) -> None:
-            self.frame.ranges[self.op, k] = at, at + size
-            if rest:
-                self._walk(p, rest)
-            else:
-                self._tiles(lambda c, size, lanes: self._add(p, c, size, lanes))
+        def inside(at: Index, end: Index) -> None:
+            with self.frame.opened(self.op, k, (at, end)):
+                self._walk(p, rest) if rest else self._tiles(partial(self._add, p))
 
         if not rest and self.columns in self._steps():  # one tile: its sums stay in registers
-            self.frame.ranges[self.op, k] = bounds
-            self._tiles(lambda c, size, lanes: self._add(p, c, size, lanes))
-        else:
-            steps = [1 if rest else self.rows, 1]
-            self.writer.cover(bounds, steps, inside, NAMES[k % len(NAMES)])
-        del self.frame.ranges[self.op, k]
-        if outer is not None:
-            self.frame.ranges[self.op, k] = outer
+            inside(*bounds)
+            return
+        steps, name = [1 if rest else self.rows, 1], NAMES[k % len(NAMES)]
+        self.writer.cover(bounds, steps, lambda at, size: inside(at, at + size), name)
 
-    def _add(self, p: Index, c: Index, size: int, lanes: int) -> None:
+    def _add(self, p: Index, points: list[Point]) -> None:
         """Add the current rows to the sums of part ``p``."""
-        places = [[p, c + n] for n in range(0, size, lanes or 1)]
-        partials = self.parts.partials
-        state = [
-            self.writer.load(partial, at, lanes, "sum") for at in places for partial in partials
-        ]
-        points = [self._point(column, lanes) for _, column in places]
-        values = iter(Sum(self.frame, self.op).run(points, state))
-        for at in places:
-            for partial in partials:
-                self.writer.store(next(values), partial, at)
+        places = [(sums, [p, _column(q)]) for q in points for sums in self.parts.partials]
+        state = [self.writer.load(*place, points[0].width, "sum") for place in places]
+        values = Sum(self.frame, self.op).run(points, state)
+        for value, place in zip(values, places, strict=True):
+            self.writer.store(value, *place)
 
-    def _combined(self, c: Index, size: int, lanes: int) -> None:
+    def _combined(self, points: list[Point]) -> None:
         """Combine the parts in order, beginning with the sums' initial values; write all ops."""
-        for n in range(0, size, lanes or 1):
-            point = self._point(c + n, lanes)
+        for point in points:
             starts = [start(self.frame, self.op, k, point) for k in self.op.carried]
-            totals = self.parts.combined(starts, [c + n], lanes)
+            totals = self.parts.combined(starts, [_column(point)], point.width)
             here = replace(point, indices=point.indices[:1])
             write_ops(self.frame, [here], {self.op: totals})
+
+
+def _column(point: Point) -> Index:
+    return point.indices[0] or Index()

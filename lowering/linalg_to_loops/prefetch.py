@@ -18,7 +18,9 @@ the rows of images: each image is far from the one before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
 
 from xdsl.dialects import arith
 from xdsl.dialects.linalg import ops as linalg
@@ -29,6 +31,7 @@ from stepwell.analysis.structured import bytes_of, coefficient, dims_of
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
+from stepwell.lowering.linalg_to_loops.contraction_levels import Ranges
 from stepwell.lowering.linalg_to_loops.contraction_operands import Operands
 from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.packing import Packing
@@ -40,29 +43,58 @@ LINE_BYTES = 64
 """Bytes of a cache line."""
 
 
-class PackPrefetch:
+class Prefetch:
+    """Prefetches what the tiles of a contraction read in the next part of a sum."""
+
+    every = 1
+    """Steps of the innermost loop from one prefetch to the next."""
+
+    def __init__(self, operands: Operands) -> None:
+        self.operands, self.of, self.frame = operands, operands.of, operands.frame
+        self.writer, self.extent = self.frame.writer, operands.extents_of_sum()
+        self.access = self.of.sum.inputs[operands.column_operand]
+        self.each = elements_of_line(self.access)
+        self.deep = self.of.levels.levels[self.of.levels.splits[-1]].step
+        """Terms of a part."""
+
+    def begin_part(self, at: Ranges, start: Index) -> None:
+        """Begin the part of the sum at ``start``."""
+        self.since = start
+
+    def begin_tile(self, at: Ranges, row_number: Callable[[], Index]) -> None:
+        """Find the tile's number, and the next part: after the last one, that of the next panel.
+
+        row_number : returns the number of the tile's first row within the part
+        """
+        writer, zero = self.writer, Index()
+        self.turn = writer.divide(row_number(), self.of.tile[0])
+        j = at[self.of.column].start
+        j_next, k_next = j + self.of.tile[1], self.since + self.deep
+        turned = below(writer, j_next, self.frame.ends[self.of.column], j_next, zero)
+        self.k = below(writer, k_next, self.extent, k_next, zero)
+        self.j = below(writer, k_next, self.extent, j, turned)
+        self.batch = [at[loop].start for loop in range(self.of.row)]
+
+    def step(self, points: Sequence[Point]) -> None:
+        """Prefetch in the steps of the innermost loop of which the first is at ``points``."""
+        raise NotImplementedError
+
+
+class PackPrefetch(Prefetch):
     """Prefetches the part of one operand of a block that is packed next."""
 
-    def __init__(self, packing: Packing, deep: int) -> None:
-        self.packing, self.deep = packing, deep
-        self.each = elements_of_line(packing.source)
-        """Elements of a line."""
+    def __init__(self, operands: Operands, packing: Packing) -> None:
+        super().__init__(operands)
+        self.packing, self.each = packing, elements_of_line(packing.source)
 
-    def begin(self, batch: list[Index], j: Index, k: Index, extent: Index, turn: Index) -> None:
-        """Prepare for tile number ``turn`` of the part at ``k`` of the panel at ``j``."""
-        packing = self.packing
-        ends = packing.frame.ends[packing.column], extent
-        self.batch, self.turn = batch, turn
-        self.k, self.j = following(packing.frame.writer, (j, k), ends, (packing.columns, self.deep))
-
-    def step(self, point: Point) -> None:
-        """Prefetch one line in the step of the innermost loop at ``point``."""
-        packing, writer = self.packing, self.packing.frame.writer
-        indices = [index or Index() for index in point.indices]
+    def step(self, points: Sequence[Point]) -> None:
+        """Prefetch one line."""
+        packing, writer = self.packing, self.writer
+        indices = [index or Index() for index in points[0].indices]
         outer, k = [indices[loop] for loop in packing.sums], indices[packing.depth]
         start, column = self.k, Index()
         turns = -(-packing.columns // self.each)
-        if lanes_at(packing.source, packing.column, packing.width) == packing.width:
+        if packing.along:
             # one line more, as a row may begin in the middle of a line
             turn = writer.divide(self.turn, turns + 1, arith.RemUIOp) * self.each
             turn = writer.minimum(turn, Index.of(packing.columns - 1))
@@ -76,49 +108,71 @@ class PackPrefetch:
         prefetch_line(writer, packing.source, place, {})
 
 
-class PanelPrefetch:
+class PanelPrefetch(Prefetch):
     """Prefetches the part of an operand in panels that the tiles read next."""
 
-    def __init__(self, operands: Operands, end: Index, deep: int, tiles: int, every: int) -> None:
-        """Prepare for parts of ``deep`` terms, which so many tiles read.
-
-        every : steps from one prefetch to the next
-        """
-        self.operands, self.end, self.deep, self.every = operands, end, deep, every
-        self.writer, self.columns = operands.frame.writer, operands.of.tile[1]
-        access = operands.of.sum.inputs[operands.column_operand]
-        self.each = elements_of_line(access)
-        """Elements of a line."""
-        self.lines = -(-self.columns // self.each)
+    def __init__(self, operands: Operands) -> None:
+        super().__init__(operands)
+        of, split = self.of, self.of.levels.splits[-1]
+        actions = of.levels.levels[split].actions
+        self.every = next(a.number or 1 for a in actions if a.name == "prefetch")
+        self.lines = -(-of.tile[1] // self.each)
         """Lines of a row of a panel."""
+        *batch, rows, _ = of.sizes(split, self.frame.ends)
+        tiles = max(prod(batch) * -(-rows // of.tile[0]), 1)
         self.count = -(-self.lines // tiles)
         """Lines that a step of a tile prefetches."""
 
-    def begin(self, j: Index, k: Index, extent: Index, turn: Index) -> None:
-        """Prepare for tile number ``turn`` of the part at ``k`` of the panel at ``j``."""
-        writer = self.writer
-        self.k, j = following(writer, (j, k), (self.end, extent), (self.columns, self.deep))
-        self.panel = writer.divide(j, self.columns)
-        turn = writer.divide(turn, -(-self.lines * self.every // self.count), arith.RemUIOp)
-        self.since = turn * self.deep
+    def begin_tile(self, at: Ranges, row_number: Callable[[], Index]) -> None:
+        """Find where the tile's lines of the next part begin."""
+        super().begin_tile(at, row_number)
+        self.panel = self.writer.divide(self.j, self.of.tile[1])
+        tiles = -(-self.lines * self.every // self.count)
+        self.first = self.writer.divide(self.turn, tiles, arith.RemUIOp) * self.deep
 
-    def step(self, point: Point) -> None:
-        """Prefetch the next lines in the step of the innermost loop at ``point``.
-
-        It is the first of the steps from one prefetch to the next.
-        """
-        of, indices, writer = self.operands.of, list(point.indices), self.writer
-        begins, depth = len(of.sum.reductions), of.levels.depth
-        first, k = indices[begins + 2] or Index(), indices[depth] or Index()
-        indices[begins : begins + 2] = self.k, self.panel
-        access = self.operands.micro.inputs[self.operands.column_operand]
-        step = writer.divide(self.since + k, self.every)
+    def step(self, points: Sequence[Point]) -> None:
+        """Prefetch the next lines."""
+        indices, writer, depth = list(points[0].indices), self.writer, self.of.levels.depth
+        operand = self.operands.column_operand
+        access = self.operands.in_panel(operand, self.panel, Index(), self.k)
+        step = writer.divide(self.first + (indices[depth] or Index()), self.every)
         for number in range(self.count):
             line = step * self.count + number
             column = writer.divide(line, self.lines, arith.RemUIOp) * self.each
             indices[depth] = writer.divide(line, self.lines)
-            indices[of.column] = first + column
+            indices[self.of.column] = column
             prefetch_line(writer, access, indices, {})
+
+
+class InPlacePrefetch(Prefetch):
+    """Prefetches what the tiles of the next part read of an operand that lies in rows."""
+
+    def begin_part(self, at: Ranges, start: Index) -> None:
+        """Find the beginning of the next part, and its distance in columns."""
+        after, columns = start + self.deep, Index.of(at[self.of.column].size)
+        self.k = below(self.writer, after, self.extent, after, Index())
+        self.further = below(self.writer, after, self.extent, Index(), columns)
+
+    def begin_tile(self, at: Ranges, row_number: Callable[[], Index]) -> None:
+        """Do nothing: all tiles of a part prefetch in the same way."""
+
+    def step(self, points: Sequence[Point]) -> None:
+        """Prefetch the vectors that the tile reads, one part later."""
+        if points[0].width > 1:
+            column, access = self.of.column, self.access
+            access = replace(access, begin=((self.of.levels.depth, self.k),))
+            begin = (points[0].indices[column] or Index()) + self.further
+            prefetch_row(self.writer, access, points, column, {column: begin})
+
+
+def prefetch_of(operands: Operands) -> Prefetch | None:
+    """Return how tiles prefetch the operand of the columns, if a level says so."""
+    if operands.of.levels.action("prefetch") is None:
+        return None
+    if operands.columns is not None:
+        return PackPrefetch(operands, operands.columns.packing)
+    packed = operands.column_operand in operands.panels
+    return PanelPrefetch(operands) if packed else InPlacePrefetch(operands)
 
 
 def prefetch_tiles(frame: Frame) -> None:
@@ -202,7 +256,7 @@ def _prefetch_later_images(
         return
     moved = _later(frame, op, points[0], image)
     place = [moved.get(n, index or Index()) for n, index in enumerate(points[0].indices)]
-    at = [writer.affine(e, place) for e in access.exprs]
+    at = access.at(writer, place)
     if padding := plan.padding.get(access.buffer):
         at = [index + -offset for index, offset in zip(at, padding.offsets, strict=True)]
     strides = [coefficient(access.exprs[-1], n) or 0 for n in (column, *inner)]
@@ -238,27 +292,8 @@ def prefetch_line(
 ) -> None:
     """Prefetch the line of one element, at ``indices`` of which some are ``moved``."""
     place = [moved.get(k, index or Index()) for k, index in enumerate(indices)]
-    at = [writer.value(writer.affine(e, place)) for e in access.exprs]
+    at = [writer.value(index) for index in access.at(writer, place)]
     writer.insert(kernel.PrefetchOp(access.buffer, at))
-
-
-def following(
-    writer: Writer,
-    at: tuple[Index, Index],
-    ends: tuple[Index, Index],
-    steps: tuple[int, int],
-) -> tuple[Index, Index]:
-    """Return the first term and the first column of the part after that of column and term ``at``.
-
-    The next part is the one after it; after the last part, the first part of the next panel.
-
-    ends, steps : of the columns and of the sum
-    """
-    (j, k), (end, extent), (columns, deep) = at, ends, steps
-    zero, j_next, k_next = Index(), j + columns, k + deep
-    turned = below(writer, j_next, end, j_next, zero)
-    first = below(writer, k_next, extent, k_next, zero)
-    return first, below(writer, k_next, extent, j, turned)
 
 
 def elements_of_line(access: Access) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, math, memref
@@ -18,7 +19,7 @@ from stepwell.analysis.levels import NO_LANES, Lanes
 from stepwell.analysis.structured import dims_of
 from stepwell.dialects.kernel.levels import PEEL
 from stepwell.dialects.kernel.sharing import parts_of
-from stepwell.lowering.linalg_to_loops.writer import Index
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 from stepwell.transforms.passes import fail
 
 
@@ -28,6 +29,19 @@ class Access:
 
     buffer: SSAValue
     exprs: tuple[AffineExpr, ...]
+    begin: tuple[tuple[int, Index], ...] = ()
+    """Loops that count from elsewhere, and what is added to their indices."""
+
+    def at(self, writer: Writer, indices: Sequence[Index | None]) -> list[Index]:
+        """Return the index of each dimension at the given indices of the loops.
+
+        A loop after the last one has no index of its own, only a beginning.
+        """
+        if self.begin:
+            indices = [*indices, None]
+            for k, by in self.begin:
+                indices[k] = (indices[k] or Index()) + by
+        return [writer.affine(e, indices) for e in self.exprs]
 
 
 @dataclass(eq=False)

@@ -32,8 +32,8 @@ from stepwell.transforms.kernels.schedule.vectors import MIN_LANES
 Step = Callable[[list[Point], Sequence[SSAValue]], Sequence[SSAValue]]
 """Writes one step at points; returns the accumulators after it."""
 
-Several: TypeAlias = tuple[int, Callable[[Point], None]]
-"""A number of steps, and what is written before them, given the first point."""
+Several: TypeAlias = tuple[int, Callable[[Sequence[Point]], None]]
+"""A number of steps, and what is written before them, given the points of the first."""
 
 
 def write_sum(frame: Frame, op: Structured, points: list[Point]) -> None:
@@ -129,7 +129,7 @@ class Sum:
 
         def body(at: Index, size: int, args: Sequence[SSAValue]) -> Sequence[SSAValue]:
             if begin is not None and size == many:
-                begin(points[0].bind(k, at))
+                begin([p.bind(k, at) for p in points])
             for n in range(size):
                 here = [p.bind(k, at + n) for p in points]
                 self.frame.before_row(self.op, inner, here)

@@ -143,8 +143,8 @@ class PaddedReader:
 
     def read(self, access: Access, point: Point) -> SSAValue:
         """Return the element, or the vector, that ``access`` reads at ``point``."""
-        pairs = zip(access.exprs, self.padding.offsets, strict=True)
-        at = [self.writer.affine(e, point.indices) + -n for e, n in pairs]
+        pairs = zip(access.at(self.writer, point.indices), self.padding.offsets, strict=True)
+        at = [index + -offset for index, offset in pairs]
         step = stride(access.exprs, point.axis) if point.width else 0
         if step == 0:
             return self._rows(at, 0)
@@ -173,7 +173,7 @@ class PaddedReader:
 
     def exceeds_row(self, access: Access, point: Point) -> bool:
         """Whether the bounds of the index allow a vector to extend past its row."""
-        column = self.writer.affine(access.exprs[-1], point.indices) + -self.padding.offsets[-1]
+        column = access.at(self.writer, point.indices)[-1] + -self.padding.offsets[-1]
         columns = self.size(self.padding.image, len(self.padding.offsets) - 1).number
         found = self.writer.interval(column)
         if columns is None or found is None or not point.width:
