@@ -7,58 +7,36 @@ few lines of the L1 cache, which costs two instructions a vector.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TypeAlias
+from collections.abc import Sequence
 
-from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Structured
-from stepwell.lowering.linalg_to_loops.writer import Index
+from stepwell.lowering.linalg_to_loops.tails import Taken
 
-Further: TypeAlias = Callable[[int, Index, Index | int], Index]
-"""Returns the index that is a number of iterations after another index of a loop."""
 MAX_UNROLLED_OPS = 160
 """Operations, over all vectors of a tile, beyond which a loop replaces the unrolled epilogue."""
 
 
-def vectors_of_row(plan: Plan, points: Sequence[Point], further: Further) -> int:
-    """Return how many of ``points`` form a row, where the epilogue is to be a loop; else 0.
+def is_in_rows(plan: Plan, taken: Sequence[Taken]) -> bool:
+    """Whether the epilogue is to be a loop over the rows of one step of the shared loops.
 
-    The rows are adjacent and have equal vectors, and only the first op reduces.
+    The rows have vectors along the last loop, and only the first op reduces.
     """
     shared = plan.levels.shared
     first, *rest = plan.ops
     alone = first.reduced and len(first.carried) == 1 and not first.parallel_after(shared)
     simple = all(len(op.reductions) == shared for op in rest)
     if shared < 2 or not (alone and simple) or plan.padding:
-        return 0
-    if not is_long(rest, len(points)):
-        return 0
-    k = shared - 2
-    begin = points[0].indices[k]
-    assert begin is not None
-    count = sum(p.indices[k] == begin for p in points)
-    row = points[:count]
-    wanted = [
-        at_row(p, k, r, r * count + n, further)
-        for r in range(len(points) // count)
-        for n, p in enumerate(row)
-    ]
-    regular = count < len(points) and wanted == list(points)
-    return count if regular and len({p.width for p in row}) == 1 and row[0].width else 0
+        return False
+    *outer, rows, columns = (some.count for some in taken)
+    vectors = taken[-1].width > 1 and columns < taken[-1].size
+    regular = rows == taken[-2].size > 1 and vectors and all(count == 1 for count in outer)
+    return regular and is_long(rest, rows * columns)
 
 
 def is_long(ops: Sequence[Structured], vectors: int) -> bool:
     """Whether ``ops`` at this number of vectors are better written as a loop."""
     return sum(_length(op) for op in ops) * vectors > MAX_UNROLLED_OPS
-
-
-def at_row(point: Point, k: int, row: Index | int, slot: int, further: Further) -> Point:
-    """Return ``point`` moved by ``row`` rows along loop ``k``."""
-    begin = point.indices[k]
-    assert begin is not None
-    return replace(point.bind(k, further(k, begin, row)), slot=slot)
 
 
 def _length(op: Structured) -> int:

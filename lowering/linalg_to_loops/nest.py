@@ -18,7 +18,7 @@ from stepwell.analysis.levels.tails import (
 from stepwell.dialects.kernel.levels import BORDER, MASK, OVERLAP, REPEAT
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.border_rows import through_borders
-from stepwell.lowering.linalg_to_loops.epilogue import at_row, vectors_of_row
+from stepwell.lowering.linalg_to_loops.epilogue import is_in_rows
 from stepwell.lowering.linalg_to_loops.frame import Bounds, Frame
 from stepwell.lowering.linalg_to_loops.points import compute, finish, start
 from stepwell.lowering.linalg_to_loops.structured import Structured
@@ -66,7 +66,7 @@ def _shared(frame: Frame, opened: Opened, taken: Sequence[Taken]) -> None:
     points = [Point((None,) * k)]
     for k, some in enumerate(taken):
         points = [q for p in points for q in some.points(frame.writer, p, k)]
-    _iteration(frame, [replace(p, slot=i) for i, p in enumerate(points)])
+    _iteration(frame, taken, [replace(p, slot=i) for i, p in enumerate(points)])
 
 
 def _shared_loop(frame: Frame, k: int, opened: Bounds | None) -> Loop:
@@ -148,13 +148,9 @@ def _padded_reads(frame: Frame) -> Iterator[PaddedRead]:
 # one iteration of the shared loops
 
 
-def _iteration(frame: Frame, points: list[Point]) -> None:
+def _iteration(frame: Frame, taken: Sequence[Taken], points: list[Point]) -> None:
     """Write every op at the points of one iteration of the shared loops."""
-
-    def moved(k: int, at: Index, by: Index | int) -> Index:
-        return further(frame.writer, at, by, _last(frame, k))
-
-    if not (count := vectors_of_row(frame.plan, points, moved)):
+    if not is_in_rows(frame.plan, taken):
         write_ops(frame, points)
         return
     frame.memory.open(points)
@@ -165,17 +161,19 @@ def _iteration(frame: Frame, points: list[Point]) -> None:
     here = own_points(frame, op, points)
     (output,) = op.carried
     totals = Sum(frame, op).run(here, [start(frame, op, output, p) for p in here])
-    kind, rows = element_of(op.outputs[output].buffer), len(points) // count
-    sums = writer.result(memref.AllocaOp.get(kind, 64, [rows, count * width]), "sums")
+    kind, rows = element_of(op.outputs[output].buffer), taken[-2]
+    count = len(points) // rows.size
+    sums = writer.result(memref.AllocaOp.get(kind, 64, [rows.size, count * width]), "sums")
     for n, total in enumerate(totals):
         writer.store(total, sums, [Index.of(n // count), Index.of(n % count * width)])
 
     def row(r: Index) -> None:
-        some = [at_row(p, shared - 2, r, n, moved) for n, p in enumerate(points[:count])]
+        at = further(writer, rows.start, r, rows.last)
+        some = [p.bind(shared - 2, at) for p in points[:count]]
         places = [[r, Index.of(n * width)] for n in range(count)]
         write_ops(frame, some, {op: [writer.load(sums, p, width, "sum") for p in places]})
 
-    writer.each((Index(), Index.of(rows)), 1, row, "r")
+    writer.each((Index(), Index.of(rows.size)), 1, row, "r")
     writer.location = outer
 
 

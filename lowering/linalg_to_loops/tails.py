@@ -39,7 +39,6 @@ class Taken:
 
     def points(self, writer: Writer, point: Point, k: int) -> list[Point]:
         """Return ``point`` at each vector, or each iteration, of loop ``k``."""
-        width = self.width
         if self.first is not None:
             point = replace(point, first=self.first)
         if self.end is not None:
@@ -47,13 +46,21 @@ class Taken:
         if self.last is not None:
             rows = [further(writer, self.start, n, self.last) for n in range(self.size)]
             return [point.bind(k, row) for row in rows]
+        width = self.width if self.overlaps or 1 < self.width <= self.size else 0
+        return [point.bind(k, self.start + c, width) for c in self._starts()]
+
+    @property
+    def count(self) -> int:
+        """The number of these points."""
+        return self.size if self.last is not None else len(self._starts())
+
+    def _starts(self) -> Sequence[int]:
+        """Return where vectors, or single iterations, begin."""
         if self.overlaps:
-            starts: Sequence[int] = [min(c, self.size - width) for c in range(0, self.size, width)]
-        elif 1 < width <= self.size:
-            starts = range(0, self.size - width + 1, width)
-        else:
-            starts, width = range(self.size), 0
-        return [point.bind(k, self.start + c, width) for c in starts]
+            return [min(c, self.size - self.width) for c in range(0, self.size, self.width)]
+        if 1 < self.width <= self.size:
+            return range(0, self.size - self.width + 1, self.width)
+        return range(self.size)
 
 
 Inside: TypeAlias = Callable[[Taken], None]
