@@ -26,7 +26,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
-from stepwell.analysis.levels.kernel_ops import prefetched_loop
+from stepwell.analysis.levels.kernel_ops import prefetched
 from stepwell.analysis.structured import bytes_of, coefficient, dims_of
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
@@ -181,25 +181,32 @@ def prefetch_tiles(frame: Frame) -> None:
 
     def loads(op: Structured, points: Sequence[Point]) -> dict[object, SSAValue]:
         if op.reduced and plan.axis >= 0 and points[0].width > 1:
-            for k, access in enumerate(op.inputs):
-                if op.body is not None and op.uses(k) and _is_walked_down(plan, op, access):
+            for access, depth in _prefetched(plan, op):
+                if depth == op.reduced[-1] and _is_walked_down(plan, op, access):
                     _prefetch_later_steps(frame, op, access, points)
         return {}
 
     def row(op: Structured, inner: Sequence[int], points: Sequence[Point]) -> None:
-        for access in op.inputs if inner else ():
-            if _slides_along_rows(plan, access, inner):
-                _prefetch_later_images(frame, op, access, inner, points)
+        for access, image in _prefetched(plan, op) if inner else ():
+            if dims_of(access.exprs[-1:]) == {plan.axis, *inner}:  # a window slides along a row
+                _prefetch_later_images(frame, op, access, image, points)
 
     frame.loads, frame.before_row = loads, row
 
 
+def _prefetched(plan: Plan, op: Structured) -> list[tuple[Access, int]]:
+    """Return the inputs of which later steps are prefetched, and the loop of these steps."""
+    assert isinstance(op.op, linalg.GenericOp)
+    found = list(prefetched(op.op, plan.axis))
+    loop = max((k for _, k in found), default=None)
+    return [(op.inputs[n], k) for n, k in found if k == loop and op.uses(n)]
+
+
 def _is_walked_down(plan: Plan, op: Structured, access: Access) -> bool:
-    """Whether tiles read an operand in memory, of which every row of a tile reads the same."""
+    """Whether each step reads another row of an operand in memory, in vectors."""
     if access.buffer in plan.padding or plan.buffers[access.buffer].alloc is not None:
         return False
-    alike = plan.axis - 1 not in dims_of(access.exprs)
-    return alike and lies_in_rows(access, op.reduced[-1], plan.axis, op.width)
+    return lies_in_rows(access, op.reduced[-1], plan.axis, op.width)
 
 
 def lies_in_rows(access: Access, step: int, column: int, width: int) -> bool:
@@ -234,25 +241,15 @@ def _later(frame: Frame, op: Structured, point: Point, depth: int) -> dict[int, 
     }
 
 
-def _slides_along_rows(plan: Plan, access: Access, inner: Sequence[int]) -> bool:
-    """Whether a window slides along the rows of an operand by just the loops ``inner`` of a sum.
-
-    Every row of a tile reads the same.
-    """
-    alike = plan.axis - 1 not in dims_of(access.exprs)
-    return alike and dims_of(access.exprs[-1:]) == {plan.axis, *inner}
-
-
 def _prefetch_later_images(
-    frame: Frame, op: Structured, access: Access, inner: Sequence[int], points: Sequence[Point]
+    frame: Frame, op: Structured, access: Access, image: int, points: Sequence[Point]
 ) -> None:
     """Prefetch the part of a row that the window slides along, some images later."""
     writer, plan, column = frame.writer, frame.plan, frame.plan.axis
+    inner = sorted(dims_of(access.exprs[-1:]) - {column})
     first, last = (points[n].indices[column] or Index() for n in (0, -1))
     steps = [(last - first + points[0].width).number, *(frame.extents[op][k].number for k in inner)]
-    assert isinstance(op.op, linalg.GenericOp)
-    image = prefetched_loop(op.op, column)
-    if image is None or None in steps:
+    if None in steps:
         return
     moved = _later(frame, op, points[0], image)
     place = [moved.get(n, index or Index()) for n, index in enumerate(points[0].indices)]

@@ -63,3 +63,20 @@ def test_a_prefetch_without_effect_is_refused() -> None:
     moved = text.replace("for d4 {prefetch 2}, for d5, ", "for d4, for d5 {prefetch 2}, ")
     with pytest.raises(CompileError, match=r"the nearest are .*for d4 \{prefetch 2\}, for d5, "):
         sw.compile(moved)
+
+
+def test_rows_that_are_read_once_are_not_prefetched() -> None:
+    """Each row of the result reads rows of its own: no tile would prefetch them."""
+    text = str(
+        kernels_for(
+            """
+    func.func @main(%x: tensor<24x40x64xf32>) -> tensor<24x64xf32> {
+      %y = nd.reduce_sum %x {axes = [1]} : tensor<24x40x64xf32> -> tensor<24x64xf32>
+      func.return %y : tensor<24x64xf32>
+    }""",
+            SLOW,
+        )
+    )
+    assert "for d2, " in text
+    with pytest.raises(CompileError, match="no loops can be made so; the nearest are .*for d2, "):
+        sw.compile(text.replace("for d2, ", "for d2 {prefetch 2}, "))

@@ -60,26 +60,28 @@ def first_of_rows(packed: Index, shared: int) -> int:
 
 
 def prefetched_loop(op: LoopedOp, axis: int) -> int | None:
-    """Return the loop of a sum whose later steps can be prefetched, or None.
+    """Return the loop of a sum whose later steps can be prefetched, or None."""
+    return max((loop for _, loop in prefetched(op, axis)), default=None)
+
+
+def prefetched(op: LoopedOp, axis: int) -> Iterator[tuple[int, int]]:
+    """Yield the inputs of which later steps of a sum can be prefetched, and the loop of the steps.
 
     Either each step of the innermost loop reads another row of a matrix, along which loop ``axis``
     runs; or a window slides along the rows of an image, and each step of the loop reads another
-    image.
+    image. All rows of a tile, which are along the loop before ``axis``, read the same.
     """
-    found = () if isinstance(op, linalg.FillOp) else _prefetched(op, axis)
-    return max(found, default=None)
-
-
-def _prefetched(op: linalg.GenericOp, axis: int) -> Iterator[int]:
+    if isinstance(op, linalg.FillOp) or all(is_parallel(op)):
+        return
     sums = [k for k, parallel in enumerate(is_parallel(op)) if not parallel]
-    for *rows, columns in filter(None, indices(op)[: len(op.inputs)]):
-        along = columns.used_dims()
-        if axis not in along or not sums:
+    for number, index in enumerate(indices(op)[: len(op.inputs)]):
+        used, along = dims_of(index), dims_of(index[-1:])
+        if axis not in along or axis - 1 in used:
             continue
-        if along.isdisjoint(sums):
-            yield from (k for k in sums[-1:] if k in dims_of(tuple(rows)))
-        else:
-            yield from (k for k in map(plain, rows) if k is not None and k in sums)
+        if not along.isdisjoint(sums):
+            yield from ((number, k) for k in map(plain, index[:-1]) if k in sums)
+        elif sums[-1] in used:
+            yield number, sums[-1]
 
 
 def is_free(op: LoopedOp, parallel: list[bool]) -> bool:
