@@ -78,5 +78,5 @@ def test_rows_that_are_read_once_are_not_prefetched() -> None:
         )
     )
     assert "for d2, " in text
-    with pytest.raises(CompileError, match="no loops can be made so; the nearest are .*for d2, "):
+    with pytest.raises(CompileError, match=r"no loops can be made so; the nearest are .*for d2, "):
         sw.compile(text.replace("for d2, ", "for d2 {prefetch 2}, "))
