@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
+import stepwell.numpy as snp
 from stepwell.core.diagnostics import CompileError
 from stepwell.dialects.calling import call
 from stepwell.dialects.interpreter import Interpreter
@@ -423,6 +424,33 @@ def test_a_product_over_a_sum_of_unknown_length(dtype: str, rows: str) -> None:
             a, b = (random.integers(-1, 2, s).astype(kind) for s in ((high, deep), (deep, 97)))
             want = a.astype(np.int64) @ b.astype(np.int64)  # small integers, exact in any order
             np.testing.assert_array_equal(program(a, b), want.astype(kind))
+
+
+# -- few rows of a product whose operand is packed before a loop
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_a_scan_over_few_rows_of_unknown_number(dtype: Any) -> None:
+    def run(xs: Any, w: Any) -> Any:
+        def step(h: Any, x: Any) -> Any:
+            h = snp.tanh(h @ w + x)
+            return h, h
+
+        return sw.lax.scan(step, snp.zeros_like(xs[0]), xs)[1]
+
+    size = sw.Dim("n")
+    shapes = [sw.ShapeDtypeStruct(s, dtype) for s in ((20, size, 128), (128, 128))]
+    program, random = sw.jit(run, input_signature=shapes), np.random.default_rng(0)
+    w = (random.standard_normal((128, 128)) / 16).astype(dtype)
+    for rows in (0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 64, 67):
+        xs = random.standard_normal((20, rows, 128)).astype(dtype)
+        h, want = np.zeros((rows, 128)), list[Any]()
+        for x in xs.astype(float):
+            h = np.tanh(h @ w.astype(float) + x)
+            want.append(h)
+        close = 0.02 if dtype is np.float16 else 1e-4
+        np.testing.assert_allclose(program(xs, w), want, rtol=close, atol=close)
+    assert program.cache_info().programs <= 2  # one row and no rows may have their own
 
 
 # -- an arena that grew

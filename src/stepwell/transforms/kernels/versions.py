@@ -18,7 +18,6 @@ from xdsl.ir import BlockArgument, Operation, SSAValue, Use
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.rewriter import Rewriter
 
-from stepwell.analysis.levels import levels_of_versions
 from stepwell.analysis.loop_extents import axes_of_extent
 from stepwell.analysis.structured import array_of_maps, indices
 from stepwell.dialects import kernel
@@ -43,16 +42,6 @@ def version(function: kernel.FuncOp, number: int) -> kernel.FuncOp:
     if some.exact is not None:
         set_extent(copy, some.loop.data, some.exact)
     return copy
-
-
-def keep_packed_versions(function: kernel.FuncOp) -> None:
-    """Keep the versions whose packed panels are as wide as those of the kernel's own blocks."""
-    own, *others = levels_of_versions(function)
-    found = versions_in(function.attributes.pop(VERSIONS, None))
-    wide = own.blocks[-2:-1]
-    pairs = zip(found, others, strict=True)
-    if kept := [version for version, levels in pairs if levels.blocks[-2:-1] == wide]:
-        function.attributes[VERSIONS] = ArrayAttr(kept)
 
 
 def keep_versions_of_shared_loops(function: kernel.FuncOp, shared: int) -> None:

@@ -49,7 +49,7 @@ from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.levels import Action, Level, Levels, Schedule
 from stepwell.dialects.types import dtype, locate
 from stepwell.transforms.kernels.schedule.marks import is_waited_for
-from stepwell.transforms.kernels.versions import keep_packed_versions
+from stepwell.transforms.kernels.schedule.versions import keep_packed_versions
 
 PREFETCHED_STEPS = 2
 """Steps of a sum that are written out, with one prefetch of a panel: one in each step takes 4 to
@@ -383,7 +383,7 @@ def read_packed(function: kernel.FuncOp, operand: Operand, machine: Machine, sam
 
     same : whether the operand is the same in every call
     """
-    keep_packed_versions(function)
+    keep_packed_versions(function, machine)
     old, lists = operand.argument, levels_of_versions(function)
     new = function.body.block.insert_arg(TensorType(element(old), operand.sizes), old.index + 1)
     new.name_hint = f"{old.name_hint}_packed" if old.name_hint else "packed"

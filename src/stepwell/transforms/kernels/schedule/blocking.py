@@ -405,7 +405,8 @@ def longest_in_place(found: Loops, shared: int, machine: Machine) -> tuple[int, 
 
     That is the loop of the columns, else that of the sum, if the columns lie side by side. Return
     also up to how many iterations of it the operand is read in place. A sum of unknown length is
-    taken to be as long as there are unknown columns.
+    taken to be as long as there are unknown columns. An operand of one panel's columns lies as a
+    panel does, so that its length decides nothing.
     """
     column = shared - 1
     if len(found.parallel) != shared + 1 or DYNAMIC_INDEX not in found.extents[column:]:
@@ -413,8 +414,11 @@ def longest_in_place(found: Loops, shared: int, machine: Machine) -> tuple[int, 
     packed = _packed(found, shared)
     if packed is None or is_widened(found) or stride(found.where[packed], column) != 1:
         return None
-    most = reads_in_place(machine) * 8 // bits_of(element(found.op.operands[packed]))
+    bits = bits_of(element(found.op.operands[packed]))
+    most = reads_in_place(machine) * 8 // bits
     wide, deep = found.extents[column:]
+    if wide != DYNAMIC_INDEX and wide * bits <= MAX_PANEL_VECTORS * machine.vector_bits:
+        return None
     if wide == DYNAMIC_INDEX:
         loop, length = column, isqrt(most) if deep == DYNAMIC_INDEX else most // max(deep, 1)
     else:

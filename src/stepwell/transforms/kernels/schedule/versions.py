@@ -24,7 +24,13 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument
 from xdsl.ir.affine import AffineDimExpr
 
-from stepwell.analysis.levels import kernel_levels, loop_ops, write_schedule
+from stepwell.analysis.levels import (
+    KernelLevels,
+    kernel_levels,
+    levels_of_versions,
+    loop_ops,
+    write_schedule,
+)
 from stepwell.analysis.levels.building import with_block
 from stepwell.analysis.levels.queries import DOUBLE_BUFFERED
 from stepwell.analysis.loop_extents import argument_of_extent, op_of_loop
@@ -32,7 +38,7 @@ from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import SCHEDULE
-from stepwell.dialects.kernel.versions import VERSIONS
+from stepwell.dialects.kernel.versions import VERSIONS, versions_in
 from stepwell.transforms.kernels.kernel_signature import is_unscheduled
 from stepwell.transforms.kernels.schedule.blocking import longest_in_place
 from stepwell.transforms.kernels.schedule.tails import choose_tails
@@ -63,7 +69,7 @@ def with_versions(
     ready : arguments that are the same in every call; None where the target has no versions
     tuned : whether the kernel has a schedule from a lock file, which stays beside the versions
     """
-    masks = machine.versions > 0 and machine.vector_bits >= MASKED_BITS
+    masks = _has_masks(machine)
     own = function.attributes.pop(SCHEDULE, None) if tuned else None
     some = [] if ready is None else list(ranges(function, machine))
     copies = [_copy(function, each) for each in some]
@@ -90,6 +96,36 @@ def with_versions(
         choose_tails(function, None, masks)
     if kept:
         _write(function, kept)
+
+
+def keep_packed_versions(function: kernel.FuncOp, machine: Machine) -> None:
+    """Keep the versions that read panels as wide as those of the kernel's own blocks.
+
+    One for fewer rows than the kernel's tile has, which reads no such panels, becomes the kernel's
+    own blocks with a tile of as many rows.
+    """
+    own, *others = levels_of_versions(function)
+    found = versions_in(function.attributes.pop(VERSIONS, None))
+    kept: list[tuple[Range, kernel.FuncOp]] = []
+    for each, levels in zip(found, others, strict=True):
+        some = Range(each.loop.data, each.low.data, each.high.data, each.high.data)
+        copy = function.clone()
+        if levels.blocks[-2:-1] == own.blocks[-2:-1]:
+            copy.attributes[SCHEDULE] = each.schedule
+        elif some.loop == own.shared - 2 and _has_smaller_tile(own, some.high):
+            _lower(function, copy, some)
+            choose_tails(copy, some, _has_masks(machine))
+        else:
+            continue
+        kept.append((some, copy))
+    if kept:
+        _write(function, kept)
+
+
+def _has_smaller_tile(own: KernelLevels, rows: int) -> bool:
+    """Whether the blocks of a kernel may have a tile of fewer rows, which is no single vector."""
+    high, vectors = own.tile
+    return rows < high and rows * vectors > 1 and not own.mirrors
 
 
 def ranges(function: kernel.FuncOp, machine: Machine) -> Iterator[Range]:
@@ -198,6 +234,11 @@ def _packs(function: kernel.FuncOp, ready: Collection[int]) -> bool:
 def _packed(function: kernel.FuncOp) -> bool:
     """Whether a kernel runs in blocks."""
     return bool(kernel_levels(function).blocks)
+
+
+def _has_masks(machine: Machine) -> bool:
+    """Whether rows may end under a mask."""
+    return machine.versions > 0 and machine.vector_bits >= MASKED_BITS
 
 
 def _is_double_buffered(function: kernel.FuncOp) -> bool:
