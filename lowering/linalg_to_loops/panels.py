@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import AnyFloat, IntegerType
 from xdsl.ir import Block, SSAValue
 
 from stepwell.analysis.structured import in_panels
@@ -18,7 +19,7 @@ from stepwell.lowering.linalg_to_loops.packing import Packing
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.threads import Opened, in_threads
-from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
+from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, element_of
 from stepwell.transforms.passes import fail
 
 
@@ -82,6 +83,9 @@ def _check(plan: Plan, copy: Structured, column: int, columns: int) -> None:
         fail(copy.op, f"packing into panels {said}")
     if len(copy.inputs) != 1 or columns % copy.width or not _only_casts(copy.body):
         fail(copy.op, "packing into panels needs one operand, copied in whole vectors")
+    kind = element_of(copy.outputs[0].buffer)
+    if not isinstance(kind, AnyFloat | IntegerType):
+        fail(copy.op, f"elements of type {kind} are not packed into panels")
 
 
 def _only_casts(body: Block | None) -> bool:
