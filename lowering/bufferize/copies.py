@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from xdsl.dialects import func, scf
+from xdsl.dialects import func, scf, tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
@@ -79,6 +79,8 @@ class Copies:
         self.loops: dict[Operation, Loop] = {}
         self.extras: dict[Operation, list[Storage]] = {}
         """The temporaries that each launch needs from the host."""
+        self.chains: dict[Operation, tuple[list[tensor.InsertSliceOp], list[Slice]]] = {}
+        """The rest of a chain of insertions, and what it replaces, by its first insertion."""
         self.variables: dict[SSAValue, Variable] = {}
         self._views: dict[SSAValue, tuple[SSAValue, Steps]] = {}
         self.undefined: set[SSAValue] = set()

@@ -156,21 +156,39 @@ def _insert_slice(copies: Copies, op: tensor.InsertSliceOp) -> None:
     steps = () if box.is_all_of(copies.sizes.shape(op.result)) else (box,)
     copies.new(op.result, at + RUN)
     if steps:
-        chain = _replacing(op)
-        boxes = [slice_of(copies.sizes, each) for each in chain]
+        boxes, last = _replaced(copies, op)
         copies.read(op.dest, op, BEFORE, boxes)
-        for kept in _kept(copies, op, boxes, chain[-1].result):
+        for kept in _kept(copies, op, boxes, last):
             copies.copy("update", op, op.dest, op.result, at + WRITTEN, kept, kept)
     copies.read(op.source, op, RUN)
     copies.copy("insert", op, op.source, op.result, at + RUN, steps)
 
 
+def _replaced(copies: Copies, op: tensor.InsertSliceOp) -> tuple[Sequence[Slice], SSAValue]:
+    """Return the slices that this and the following insertions replace, and the last result.
+
+    They are found once for each chain: one that assembles a tensor may have thousands.
+    """
+    chain, boxes = copies.chains.pop(op, ([], []))
+    if not chain:
+        chain = _replacing(op)
+        boxes = [slice_of(copies.sizes, each) for each in chain]
+    if len(chain) > 1:
+        copies.chains[chain[1]] = chain[1:], boxes[1:]
+    return boxes, chain[-1].result
+
+
 def _replacing(op: tensor.InsertSliceOp) -> list[tensor.InsertSliceOp]:
     """Return this and the following insertions: no part that they replace is read before."""
-    use = op.result.get_user_of_unique_use() if op.result.has_one_use() else None
-    if not isinstance(use, tensor.InsertSliceOp) or use.parent is not op.parent:
-        return [op]
-    return [op, *(_replacing(use) if use.dest is op.result else ())]
+    found = [op]
+    while found[-1].result.has_one_use():
+        use = found[-1].result.get_user_of_unique_use()
+        if not isinstance(use, tensor.InsertSliceOp) or use.parent is not op.parent:
+            break
+        if use.dest is not found[-1].result:
+            break
+        found.append(use)
+    return found
 
 
 def _kept(

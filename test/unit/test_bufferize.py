@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from buffer_programs import T, check, host, loop, matrices
 
 from stepwell.core.diagnostics import CompileError
+from stepwell.dialects.parsing import parse_module
+from stepwell.driver.registry import registry
+from stepwell.lowering.bufferize import Bufferize, copy_insertion
+from stepwell.lowering.bufferize.assignment import slice_of
 
 ARGUMENT = "an argument is never written"
 SURROUND = """
@@ -194,3 +200,29 @@ def test_a_size_that_depends_on_data_is_refused() -> None:
     )
     with pytest.raises(CompileError, match="a size depends on what the program computes"):
         check(text, [np.ones((2, 2), np.float32)])
+
+
+def test_long_chains_of_insertions_are_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of many pieces of a tensor is looked at a few times, not once for each other piece."""
+    pieces, calls = 60, list[int]()
+    ctx = registry().context()
+
+    def counted(*arguments: Any) -> Any:
+        calls.append(1)
+        return slice_of(*arguments)
+
+    monkeypatch.setattr(copy_insertion, "slice_of", counted)
+    insertions = "\n".join(
+        f"  %y{k + 1} = tensor.insert_slice %x into %y{k}[{4 * k}] [4] [1] : "
+        f"tensor<4xf32> into tensor<{4 * pieces}xf32>"
+        for k in range(pieces)
+    )
+    all = f"tensor<{4 * pieces}xf32>"
+    module = parse_module(
+        ctx,
+        f"func.func @main(%x: tensor<4xf32>, %y0: {all}) -> {all} {{\n{insertions}\n"
+        f"  func.return %y{pieces} : {all}\n}}",
+        "<test>",
+    )
+    Bufferize().apply(ctx, module)
+    assert len(calls) <= 2 * pieces
