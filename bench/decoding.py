@@ -3,15 +3,18 @@
 `python bench/decoding.py` prints a row for each length of the cache: the step works in the caller's
 cache, is given one to donate, or returns a changed copy. Calls of the three alternate; the least of
 many is printed, and how many copies of the cache the program makes (those of a row do not count).
+`--weights bf16` stores the weights as bf16.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 import time
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 import stepwell as sw
@@ -19,6 +22,7 @@ import stepwell as sw
 LAYERS, WIDTH, HEADS = 12, 768, 12
 LENGTHS = (128, 512, 1024)
 ROUNDS = 30
+KINDS: dict[str, Any] = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f16": np.float16}
 
 
 def norm(x: Any) -> Any:
@@ -60,7 +64,7 @@ def functional(layers: Any, cache: Any, x: Any, position: Any) -> Any:
     return x, cache
 
 
-def parameters() -> list[dict[str, Any]]:
+def parameters(kind: str) -> list[dict[str, Any]]:
     """Return weights of a decoder that has learnt nothing."""
     random = np.random.default_rng(0)
     shapes = {name: (WIDTH, WIDTH) for name in "qkvo"}
@@ -68,7 +72,9 @@ def parameters() -> list[dict[str, Any]]:
 
     def layer() -> dict[str, Any]:
         return {
-            name: random.standard_normal(shape, np.float32) / np.float32(shape[0] ** 0.5)
+            name: (random.standard_normal(shape, np.float32) / np.float32(shape[0] ** 0.5)).astype(
+                KINDS[kind]
+            )
             for name, shape in shapes.items()
         }
 
@@ -114,7 +120,9 @@ def measured(length: int, layers: Any) -> str:
 
 def main() -> None:
     """Print the table."""
-    layers = parameters()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--weights", choices=KINDS, default="f32", help="how they are stored")
+    layers = parameters(parser.parse_args().weights)
     print(
         "| tokens | in place (copies of the cache) | donated | copied |",
         "|---|---|---|---|",

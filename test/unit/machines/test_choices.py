@@ -54,6 +54,15 @@ def test_few_rows_that_wait_for_a_slow_cache() -> None:
         assert has(kernels_for(product(8, 1001, 1024), f"{machine},threads=2"), "strip")
 
 
+def test_a_vector_by_matrices_from_memory() -> None:
+    """Each of 48 parts of 16 rows is read from end to end; one matrix stays in a cache."""
+    x, w = np.zeros(768, np.float32), np.zeros((768, 768), np.float32)
+    for many in (1, 40):
+        traced = sw.jit(lambda x, *all: [x @ w for w in all]).trace(x, *[w] * many)
+        found = kernels_for(traced, "sapphire-rapids,threads=2")
+        assert has(found, "parts") == ("into 48 {prefetch}" in found) == (many > 1)
+
+
 def test_depths() -> None:
     found = {
         name: depth_of(known_machine(name))
