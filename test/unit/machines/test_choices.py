@@ -54,6 +54,15 @@ def test_few_rows_that_wait_for_a_slow_cache() -> None:
         assert has(kernels_for(product(8, 1001, 1024), f"{machine},threads=2"), "strip")
 
 
+def test_few_rows_by_a_matrix_beyond_a_slow_cache() -> None:
+    """9 MB come from Zen 4's last cache as quickly as 4 rows use them; others read long runs."""
+    for machine, strips in (("zen4", False), ("sapphire-rapids", True)):
+        text = kernels_for(product(4, 768, 3072), f"{machine},threads=2")
+        assert has(text, "strip") == strips == has(text, "prefetch")
+    near = kernels_for(product(4, 1200, 1000), "sapphire-rapids,threads=2")
+    assert not has(near, "strip")
+
+
 def test_a_vector_by_matrices_from_memory() -> None:
     """Each of 48 parts of 16 rows is read from end to end; one matrix stays in a cache."""
     x, w = np.zeros(768, np.float32), np.zeros((768, 768), np.float32)

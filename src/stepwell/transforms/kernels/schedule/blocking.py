@@ -104,6 +104,10 @@ MAX_BURST_ROWS = 2
 STRIP_ROW_BYTES = 64
 """Bytes of each row of a strip that are accumulated in registers for more rows of the result."""
 
+LOST_L2_MULTIPLE = 4
+"""Multiples of the L2 cache from which nothing stays in those of two cores that share the columns:
+1.7 were measured for one core (note 112), and 4 x 1200 x 1000 of f32, 2.3 of them, gains nothing.
+The number of threads must not decide, for rounding may differ between strips and tiles."""
 MAX_ROW_TILES = 2
 """Tiles of a single row, at most: strips of more columns are longer runs of memory, and no slower
 from the last cache (1 x 784 x 512: 0.88 of the time of strips; 1 x 768 x 768: 1.13; Zen 4)."""
@@ -314,19 +318,22 @@ def _of_few_rows(
 
     From memory an operand is read in strips, as long runs that are prefetched. From the last cache
     it comes so fast that loading and storing the sums of a strip takes longer than tiles wait for
-    it: 3 rows by 628 x 1070 take 0.75 of a strip's time, and twice the time from memory (Zen 4).
-    Tiles prefetch where buffers for misses are free again in time: else hardware does it better (3
-    to 4 rows take 0.83 to 0.94 of the time without, Granite Rapids).
+    it: 3 rows by 628 x 1070 take 0.75 of a strip's time, and twice the time from memory (Zen 4). A
+    last cache that is hardly faster than memory counts as memory (4 rows by 768 x 3072 take 0.83 of
+    the time of tiles in strips, of bf16 0.65; Granite Rapids). Tiles prefetch where buffers for
+    misses are free again in time: else hardware does it better (3 to 4 rows take 0.83 to 0.94 of
+    the time without, Granite Rapids).
 
     sizes : rows, columns, lanes, and bytes of the operand
     """
     (high, wide, width, bytes), op = sizes, found.op
     operand = op.operands[packed]
     meets = wide * bits_of(element(operand)) // 8 % page(machine) == 0
-    far = is_beyond(op, given.distance(operand, bytes), machine)
+    distance, few = given.distance(operand, bytes), 1 < high <= MEMORY_BOUND_ROWS
+    slow = machine.last_cache <= machine.l2 and distance >= LOST_L2_MULTIPLE * machine.l2
+    far = is_beyond(op, distance, machine) or (few and slow)
     vectors = -(-wide // width)
     most = tile_of_few(high, 0, width, machine)[1] if high > 1 else MAX_ROW_VECTORS
-    few = 1 < high <= MEMORY_BOUND_ROWS
     if not far and (few or (high == 1 and vectors <= MAX_ROW_TILES * most)):
         explain_choice(op, lambda: why_in_tiles(operand, high))
         tiles = -(-vectors // (most * machine.threads)) * machine.threads
