@@ -96,7 +96,8 @@ def _nexts(copies: Copies, loop: Loop) -> None:
     for value, slot in zip(loop.yields.operands, loop.slots, strict=True):
         if isinstance(slot.type, TensorType):
             if copies.sizes.shape(value) != copies.sizes.shape(slot):
-                fail(loop.op, "a tensor changes its size from one iteration to the next")
+                help = "give it its largest size before the loop, and carry how much of it is used"
+                fail(loop.op, "a tensor changes its size from one iteration to the next", help)
             if slot not in copies.undefined:
                 copies.read(value, loop.yields, BEFORE)
                 loop.nexts.append(copies.copy("next", loop.yields, value, slot, at))
