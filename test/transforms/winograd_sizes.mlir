@@ -47,3 +47,7 @@ func.func @never(%x: tensor<?x4x?x?xf32>, %w: tensor<8x4x3x3xf32>) -> tensor<?x8
   %y = nd.convolution %x, %w {low = [1, 1], high = [1, 1]} : (tensor<?x4x?x?xf32>, tensor<8x4x3x3xf32>) -> tensor<?x8x?x?xf32>
   func.return %y : tensor<?x8x?x?xf32>
 }
+
+// A declaration has no body.
+// CHECK-LABEL: func.func private @declared
+func.func private @declared(tensor<?x4x?x?xf32>) -> tensor<?x8x?x?xf32>

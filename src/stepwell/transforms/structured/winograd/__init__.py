@@ -65,7 +65,7 @@ class Winograd(Pass):
             return
         constants: set[SSAValue] | None = None
         for function in op.ops:
-            if not isinstance(function, func.FuncOp):
+            if not isinstance(function, func.FuncOp) or not function.body.blocks:
                 continue
             sizes = Sizes(function.body.block.args)
             found = [c for each in function.walk() if (c := _read(each, sizes))]
