@@ -80,7 +80,8 @@ class Copies:
         self.extras: dict[Operation, list[Storage]] = {}
         """The temporaries that each launch needs from the host."""
         self.chains: dict[Operation, tuple[list[tensor.InsertSliceOp], list[Slice]]] = {}
-        """The rest of a chain of insertions, and what it replaces, by its first insertion."""
+        """Maps an insertion to itself and those that follow it in a chain, and the slices that they
+        replace."""
         self.variables: dict[SSAValue, Variable] = {}
         self._views: dict[SSAValue, tuple[SSAValue, Steps]] = {}
         self.undefined: set[SSAValue] = set()

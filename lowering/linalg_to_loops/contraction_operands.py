@@ -147,7 +147,7 @@ class Operands:
                 packing.allocate(2 * deep * (wide // packing.columns))
             else:
                 packing.allocate(deep if extent is None else min(extent or 1, deep))
-        self.micro = replace(self.product)
+        self.micro = replace(self.product)  # each tile sets its inputs
         if self.biased:
             op = memref.AllocaOp.get(i32, 64, [self.of.tile[1]])
             self.offsets = self.frame.writer.result(op, "offsets")

@@ -18,6 +18,7 @@ the rows of images: each image is far from the one before.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -43,7 +44,7 @@ LINE_BYTES = 64
 """Bytes of a cache line."""
 
 
-class Prefetch:
+class Prefetch(ABC):
     """Prefetches what the tiles of a contraction read in the next part of a sum."""
 
     every = 1
@@ -75,9 +76,9 @@ class Prefetch:
         self.j = below(writer, k_next, self.extent, j, turned)
         self.batch = [at[loop].start for loop in range(self.of.row)]
 
+    @abstractmethod
     def step(self, points: Sequence[Point]) -> None:
         """Prefetch in the steps of the innermost loop of which the first is at ``points``."""
-        raise NotImplementedError
 
 
 class PackPrefetch(Prefetch):

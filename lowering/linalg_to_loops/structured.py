@@ -30,7 +30,7 @@ class Access:
     buffer: SSAValue
     exprs: tuple[AffineExpr, ...]
     begin: tuple[tuple[int, Index], ...] = ()
-    """Loops that count from elsewhere, and what is added to their indices."""
+    """Loops that do not count from 0, each with the index that is added to its own."""
 
     def at(self, writer: Writer, indices: Sequence[Index | None]) -> list[Index]:
         """Return the index of each dimension at the given indices of the loops.

@@ -33,7 +33,7 @@ Step = Callable[[list[Point], Sequence[SSAValue]], Sequence[SSAValue]]
 """Writes one step at points; returns the accumulators after it."""
 
 Several: TypeAlias = tuple[int, Callable[[Sequence[Point]], None]]
-"""A number of steps, and what is written before them, given the points of the first."""
+"""A number of steps, and a function that writes code before them at the points of the first."""
 
 
 def write_sum(frame: Frame, op: Structured, points: list[Point]) -> None:
