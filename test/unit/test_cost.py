@@ -17,7 +17,9 @@ from stepwell.analysis.levels.building import edited
 from stepwell.core.machine import Machine, known_machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Action, Level, Schedule, schedule_from
+from stepwell.dialects.parsing import parse_module
 from stepwell.driver.lowering import Lowering, Source
+from stepwell.driver.registry import registry
 
 ZEN4 = replace(known_machine("zen4"), threads=2, cores=2)
 ZEN5 = replace(known_machine("zen5"), threads=2, cores=2)
@@ -461,3 +463,29 @@ func.func @main(%x: tensor<1024x1024xf32>) -> tensor<1022x1024xf32> {
     program = Program(lowered(text, XEON, "buffers").module)
     (distances,) = program.idle.values()
     assert sorted(d < 0 for d in distances.values()) == [False, False, True]
+
+
+def test_windows_without_common_elements_come_from_memory_each() -> None:
+    """The left border of an image ends after the right one begins, but they share no element."""
+    border = "memref<16x2x256xf32, strided<[16384, 256, 1], offset: ?>>"
+    text = f"""
+kernel.func @fill(%0: {border}, %1: {border}) attributes {{kernel.shared = 3 : i64}} {{
+  %2 = arith.constant 0.000000e+00 : f32
+  linalg.fill ins(%2 : f32) outs(%0 : {border})
+  linalg.fill ins(%2 : f32) outs(%1 : {border})
+  kernel.return
+}}
+func.func @main(%x: memref<16x64x256xf32> {{kernel.role = "output"}}) {{
+  %0 = memref.subview %x[0, 0, 0] [16, 2, 256] [1, 1, 1]
+    : memref<16x64x256xf32> to memref<16x2x256xf32, strided<[16384, 256, 1]>>
+  %1 = memref.cast %0 : memref<16x2x256xf32, strided<[16384, 256, 1]>> to {border}
+  %2 = memref.subview %x[0, 62, 0] [16, 2, 256] [1, 1, 1]
+    : memref<16x64x256xf32> to memref<16x2x256xf32, strided<[16384, 256, 1], offset: 15872>>
+  %3 = memref.cast %2
+    : memref<16x2x256xf32, strided<[16384, 256, 1], offset: 15872>> to {border}
+  kernel.launch @fill outs(%1, %3 : {border}, {border})
+  func.return
+}}
+"""
+    module = parse_module(registry().context(), text, "windows")
+    assert Program(module).idle["fill"] == {0: 2 * 16 * 2 * 1024, 1: 2 * 16 * 2 * 1024}

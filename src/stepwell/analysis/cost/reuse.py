@@ -18,7 +18,7 @@ from stepwell.dialects import kernel
 
 @dataclass(frozen=True)
 class Part:
-    """A contiguous part of an argument of a call, of its arena, or of another array."""
+    """A box of an argument of a call, of its arena, or of another array."""
 
     root: SSAValue
     begin: float
@@ -26,17 +26,40 @@ class Part:
     """Bytes that are touched."""
     reach: float
     """Bytes from the first to the last of them."""
+    axes: tuple[tuple[int, float], ...]
+    """Size of each axis, and bytes between neighbours along it, the longest steps first."""
     moves: bool = False
     """Whether it begins where only the run knows: elsewhere in each iteration of a loop."""
 
-    def overlaps(self, other: Part) -> bool:
-        """Whether two parts of one root may have bytes in common."""
-        return self.common(other) > 0
-
     def common(self, other: Part) -> float:
-        """Return the bytes from the first to the last that two parts of one root share."""
-        end = min(self.begin + self.reach, other.begin + other.reach)
-        return end - max(self.begin, other.begin)
+        """Return which part of the bytes, from 0 to 1, is also in another box of the root.
+
+        Boxes with different steps are taken to fill their reach.
+        """
+        since = other.begin - self.begin
+        if [step for _, step in self.axes] == [step for _, step in other.axes]:
+            sizes = [(n, m) for (n, _), (m, _) in zip(self.axes, other.axes, strict=True)]
+            return _common(since, [step for _, step in self.axes], sizes)
+        both = min(self.reach, since + other.reach) - max(since, 0.0)
+        return max(both, 0.0) / self.reach if self.reach else 0.0
+
+
+def _common(since: float, steps: Sequence[float], sizes: Sequence[tuple[int, int]]) -> float:
+    """Return which part of a box is also in one that begins ``since`` bytes later.
+
+    The distance is a number of steps along each axis, or one more and less than nothing along the
+    others: elements in common differ in one of these ways.
+    """
+    if not steps:
+        return float(since == 0)
+    (size, other), found = sizes[0], 0.0
+    least = int(since // steps[0]) if steps[0] else 0
+    for count in (least, least + 1):
+        both = min(size, count + other) - max(count, 0)
+        if both > 0:
+            inside = _common(since - count * steps[0], steps[1:], sizes[1:])
+            found += inside * both / size
+    return found
 
 
 WITH_ANOTHER = -1.0
@@ -81,7 +104,7 @@ def _of_function(function: func.FuncOp) -> Iterator[tuple[str, list[float]]]:
         distances: list[float] = []
         for k, part in enumerate(each):
             last = max(
-                (n for n, use in uses[part.root] if n < number and use.overlaps(part)), default=-1
+                (n for n, use in uses[part.root] if n < number and part.common(use)), default=-1
             )
             since = before[number] - before[last] if last >= 0 else before[-1]
             if not part.moves:
@@ -104,7 +127,7 @@ def _is_beside(number: int, operands: Sequence[Part]) -> bool:
     return any(
         other.root is part.root
         and (other.bytes, k) > (part.bytes, number)
-        and 2 * part.common(other) >= part.reach > 0
+        and 2 * part.common(other) >= 1
         for k, other in enumerate(operands)
     )
 
@@ -112,16 +135,17 @@ def _is_beside(number: int, operands: Sequence[Part]) -> bool:
 def _part(value: SSAValue) -> Part:
     """Return the part of an array that an operand of a launch is."""
     if not isinstance(value.type, ShapedType):
-        return Part(value, 0.0, 0.0, 0.0)
+        return Part(value, 0.0, 0.0, 0.0, ())
     each, sizes = bits_of(element(value)) / 8, assumed(value)
-    steps = zip(sizes, strides_of(value, sizes), strict=True)
-    reach = each * (1 + sum((n - 1) * step for n, step in steps))
+    steps = [each * step for step in strides_of(value, sizes)]
+    reach = each + sum((n - 1) * step for n, step in zip(sizes, steps, strict=True))
+    axes = tuple(sorted(zip(sizes, steps, strict=True), key=lambda axis: -axis[1]))
     begin, bytes, moves = 0.0, each * prod(sizes), False
     while isinstance(value, OpResult):
         op = value.op
         if isinstance(op, memref.ViewOp):
             begin += float(constant_of(op.byte_shift) or 0)
-            return Part(op.source, begin, bytes, reach, moves)
+            return Part(op.source, begin, bytes, reach, axes, moves)
         if isinstance(op, memref.SubviewOp):
             begin += each * _offset(op)
             moves |= DYNAMIC_INDEX in op.static_offsets.get_values()
@@ -131,7 +155,7 @@ def _part(value: SSAValue) -> Part:
             value = op.outputs[value.index]
         else:
             break
-    return Part(value, begin, bytes, reach, moves)
+    return Part(value, begin, bytes, reach, axes, moves)
 
 
 def _offset(op: memref.SubviewOp) -> int:
