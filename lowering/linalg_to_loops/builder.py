@@ -63,6 +63,8 @@ class Builder:
     block: Block
     entry: Block
     location: LocationAttr = UNKNOWN
+    before: Operation | None = None
+    """The op of ``block`` before which ops are written; None for its end."""
     _scopes: list[dict[object, SSAValue]] = field(
         default_factory=lambda: list[dict[object, SSAValue]]([{}])
     )
@@ -73,7 +75,10 @@ class Builder:
         """Append ``op`` and set its location."""
         if isinstance(op.location, UnknownLoc):
             op.location = self.location
-        self.block.add_op(op)
+        if self.before is None:
+            self.block.add_op(op)
+        else:
+            self.block.insert_op_before(op, self.before)
         return op
 
     def result(self, op: Operation, hint: str | None = None) -> OpResult:
@@ -165,10 +170,10 @@ class Builder:
 
     def inside(self, block: Block, write: Callable[[], Sequence[SSAValue]]) -> Sequence[SSAValue]:
         """Run ``write`` with ``block`` open, in a scope of its own."""
-        outer, self.block = self.block, block
+        outer, self.block, self.before = (self.block, self.before), block, None
         self._scopes.append({})
         values = write()
-        self.block = outer
+        self.block, self.before = outer
         self._scopes.pop()
         return values
 

@@ -26,7 +26,7 @@ is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects import arith, math, memref, scf, vector
 from xdsl.dialects.builtin import AnyFloat, IndexType, MemRefType, VectorType
@@ -57,7 +57,7 @@ def vectorise_columns(entry: Block, block: Block) -> None:
         op.attributes.pop("kernel.columns", None)
         if lanes and isinstance(op, scf.ForOp) and _has_columns(op):
             for many in (INTERLEAVED_VECTORS, 1):
-                _before(op, entry, lambda w, many=many, op=op, n=lanes: _steps(w, op, n, many, ()))
+                _steps(_before(op, entry), op, lanes, many, ())
             continue
         for region in op.regions:
             for inner in region.blocks:
@@ -72,7 +72,7 @@ def vectorise_sums(entry: Block, block: Block) -> None:
                 vectorise_sums(entry, inner)
         lanes = choices.number(op, "kernel.simd")
         if lanes and isinstance(op, scf.ForOp) and _is_sum(op) and not _is_short(op, lanes):
-            _before(op, entry, lambda w, op=op, n=lanes: _sum(w, op, n))
+            _sum(_before(op, entry), op, lanes)
 
 
 # conditions for vectors
@@ -163,18 +163,10 @@ def _is_short(loop: scf.ForOp, lanes: int) -> bool:
 # vectorised copies before a loop, which remains for the tail
 
 
-def _before(loop: scf.ForOp, entry: Block, write: Callable[[Writer], object]) -> None:
-    """Call ``write`` with a writer whose ops come directly before ``loop``."""
-    block = loop.parent
-    assert block is not None
-    following: list[Operation] = [loop]
-    while (op := following[-1].next_op) is not None:
-        following.append(op)
-    for op in following:
-        op.detach()
-    write(Writer(block, entry, loop.location))
-    for op in following:
-        block.add_op(op)
+def _before(loop: scf.ForOp, entry: Block) -> Writer:
+    """Return a writer of ops directly before ``loop``."""
+    assert loop.parent is not None
+    return Writer(loop.parent, entry, loop.location, loop)
 
 
 def _sum(writer: Writer, loop: scf.ForOp, lanes: int) -> None:

@@ -30,16 +30,11 @@ LOADS = (memref.LoadOp, vector.LoadOp)
 
 def pipeline_rows(writer: Writer, rows: int) -> None:
     """Pipeline each parallel loop of a kernel that allows it, ``rows`` iterations per task."""
-    entry = writer.entry
-    for op in list(entry.ops):
+    for op in list(writer.entry.ops):
         if isinstance(op, scf.ParallelOp) and (row := _read(op)) is not None:
-            following = list(entry.ops)[list(entry.ops).index(op) :]
-            for each in following:
-                each.detach()
-            writer.block, writer.location = entry, op.location
+            writer.block, writer.before, writer.location = writer.entry, op, op.location
             _Rows(writer, op, row, rows).write()
-            for each in following[1:]:
-                entry.add_op(each)
+            op.detach()
             op.erase()
 
 
@@ -122,13 +117,13 @@ class _Rows:
         head = [*row.before, row.first.op, *row.between]
         self.p = self.parallel.body.block.args[0]
         self.places = self._places(head)
-        rest = {row.second.op, *row.after}
+        block, rest = self.parallel.body.block, {row.second.op, *row.after}
         self.carried = [
             value
             for op in head
             if op not in self.places
             for value in op.results
-            if any(self._op_of_row(use.operation) in rest for use in value.uses)
+            if any(block.find_ancestor_op_in_block(use.operation) in rest for use in value.uses)
         ]
         """Values that the head of a row computes and its rest uses: they become loop-carried."""
 
@@ -143,16 +138,6 @@ class _Rows:
                 found.append(op)
                 known.update(op.results)
         return found
-
-    def _op_of_row(self, op: Operation) -> Operation | None:
-        """Return the op directly in the iteration's block that is or contains ``op``."""
-        block = self.parallel.body.block
-        while op.parent_block() is not block:
-            parent = op.parent_op()
-            if parent is None:
-                return None
-            op = parent
-        return op
 
     def write(self) -> None:
         """Write a parallel loop whose iterations take several rows each."""
