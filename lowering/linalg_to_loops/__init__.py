@@ -125,22 +125,19 @@ def _lower_block(
     found = {op: loops for op in ops if (loops := read(op, lanes.get(op, NO_LANES))) is not None}
     foreign = _foreign(ops, found)
     run: list[Structured] = []
-    writer.block = block
-    for op in ops:
-        op.detach()
     for op in ops:
         if op in found:
             run.append(found[op])
             continue
         if not _is_setup(op) and run:
+            writer.block, writer.before = block, op
             _write_run(writer, run, levels, foreign)
             run = []
-        block.add_op(op)
         for region in op.regions:
             for inner in region.blocks:
                 _lower_nested(writer, inner)
     for op in found:
-        op.erase()
+        block.erase_op(op)
     for op in ops:
         if isinstance(op, memref.AllocOp):
             _place_scratch(op, foreign)

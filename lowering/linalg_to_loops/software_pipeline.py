@@ -34,8 +34,7 @@ def pipeline_rows(writer: Writer, rows: int) -> None:
         if isinstance(op, scf.ParallelOp) and (row := _read(op)) is not None:
             writer.block, writer.before, writer.location = writer.entry, op, op.location
             _Rows(writer, op, row, rows).write()
-            op.detach()
-            op.erase()
+            writer.entry.erase_op(op)
 
 
 @dataclass(frozen=True)
