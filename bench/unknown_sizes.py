@@ -73,18 +73,21 @@ class Program:
 
         cpu : whether for one thread
         """
-        size: Any = sw.Dim("n") if dynamic else n
-        shapes: list[Any] = [[size if each == N else each for each in s] for s in self.shapes]
-        signature = [sw.ShapeDtypeStruct(tuple(shape), "float32") for shape in shapes]
-        options: dict[str, Any] = {"threads": 1} if cpu else {}
-        compiled = sw.jit(self.function, input_signature=signature, **options)
-        arrays = self.arrays(n)
+        compiled, arrays = self.jitted(n, dynamic, cpu), self.arrays(n)
         compiled(*arrays)
         before = compiled.cache_info().programs
         if dynamic:
             compiled(*self.arrays(n + 1))
         each = compiled.cache_info().programs > before
         return lambda: compiled(*arrays), " compiled for each size" if each else ""
+
+    def jitted(self, n: int, dynamic: bool, cpu: bool) -> Any:
+        """Return the function, to be compiled at its first call for a size, or for any."""
+        size: Any = sw.Dim("n") if dynamic else n
+        shapes: list[Any] = [[size if each == N else each for each in s] for s in self.shapes]
+        signature = [sw.ShapeDtypeStruct(tuple(shape), "float32") for shape in shapes]
+        options: dict[str, Any] = {"threads": 1} if cpu else {}
+        return sw.jit(self.function, input_signature=signature, **options)
 
 
 def product(x: Any, w: Any) -> Any:
@@ -281,7 +284,7 @@ Times = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Compiled:
-    """Times to compile a program until its first result: the mean of static ones, and dynamic."""
+    """Times until the first result: means over all sizes, for the size and for any."""
 
     name: str
     static: Times
@@ -308,25 +311,25 @@ COMPILE_HEADER = """\
 
 
 def serve(program: Program, last: bool) -> None:
-    """Compile for any size and for each, after another program; print the times of each.
+    """Make the first call of each size, for the size and for any; print the times of each.
 
-    The cache is emptied before each: programs of several sizes may share kernels.
+    Another program is compiled before. The cache is emptied before each call: programs of several
+    sizes may share kernels.
 
     last : whether for any size last
     """
-    Program("first", lambda x: x + 1, ((N,),)).compiled(8, False, False)
-    order = [(n, False) for n in program.sizes]
-    order.insert(len(order) if last else 0, (program.sizes[-1], True))
-    found: list[list[float]] = []
-    for n, dynamic in order:
-        for kind in Path(os.environ["STEPWELL_CACHE"]).iterdir():
-            if kind.is_dir():
-                shutil.rmtree(kind)
-        before = _clocks()
-        program.compiled(n, dynamic, False)
-        found.append([b - a for a, b in zip(before, _clocks(), strict=True)])
-    dynamic = found.pop(-1 if last else 0)
-    print(json.dumps([dynamic, *found]))
+    Program("first", lambda x: x + 1, ((N,),)).compiled(8, True, False)
+    found: dict[bool, list[list[float]]] = {False: [], True: []}
+    for n in program.sizes:
+        for dynamic in (False, True) if last else (True, False):
+            for kind in Path(os.environ["STEPWELL_CACHE"]).iterdir():
+                if kind.is_dir():
+                    shutil.rmtree(kind)
+            function, arrays = program.jitted(n, dynamic, False), program.arrays(n)
+            before = _clocks()
+            function(*arrays)
+            found[dynamic].append([b - a for a, b in zip(before, _clocks(), strict=True)])
+    print(json.dumps([*found[False], *found[True]]))
 
 
 def _clocks() -> list[float]:
@@ -345,9 +348,13 @@ def compiling(program: Program) -> Compiled:
             done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
         rounds.append(json.loads(done.stdout.splitlines()[-1]))
     least = [[min(times) for times in zip(*same, strict=True)] for same in zip(*rounds)]
-    dynamic, *static = least
-    mean = [sum(times) / len(static) for times in zip(*static, strict=True)]
-    return Compiled(program.name, (mean[0], mean[1], mean[2]), (dynamic[0], dynamic[1], dynamic[2]))
+    count = len(program.sizes)
+    return Compiled(program.name, _mean(least[:count]), _mean(least[count:]))
+
+
+def _mean(each: Sequence[Sequence[float]]) -> Times:
+    clock, python, compilers = (sum(times) / len(each) for times in zip(*each, strict=True))
+    return clock, python, compilers
 
 
 def page(rows: Sequence[Row], compiled: Sequence[Compiled], cpu: bool) -> str:
@@ -399,8 +406,8 @@ def compile_part(compiled: Sequence[Compiled], cpu: bool) -> str:
 ## Compile times
 
 The time of the first call, in processes with an empty cache that have compiled another program
-(`--compile`): the mean of the static programs of all sizes, and the dynamic program. Then the parts
-that are the processor's, in Python and in the C compilers. The ratio is that of {clock}.
+(`--compile`): the means over all sizes, of the static programs and of the dynamic one. Then the
+parts that are the processor's, in Python and in the C compilers. The ratio is that of {clock}.
 
 {COMPILE_HEADER}
 {table}
