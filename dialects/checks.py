@@ -32,6 +32,8 @@ from stepwell.dialects.sizing import sizing_of
 from stepwell.dialects.types import place_of
 
 CHECKS = "nd.checks"
+SERVED = "nd.served"
+"""Attribute of a function: conditions on the sizes of the calls that it serves, as trees."""
 
 
 def write_checks(function: func.FuncOp, checks: Sequence[Check]) -> None:
@@ -61,6 +63,23 @@ def read_checks(function: Operation) -> tuple[Check, ...]:
         return tuple(_check(each, dims) for each in given)  # pyright: ignore
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         message = f"{CHECKS} is not a list of checks of sizes d0 to d{len(dims) - 1}: {error}"
+        raise CompileError(Diagnostic("error", message, place_of(function))) from None
+
+
+def write_served(function: func.FuncOp, conditions: Sequence[Tree]) -> None:
+    """State which sizes ``function`` serves; no attribute if there are no conditions."""
+    if conditions:
+        function.attributes[SERVED] = ArrayAttr(map(_attribute, conditions))
+
+
+def read_served(function: Operation) -> tuple[Tree, ...]:
+    """Return the conditions on sizes of ``function``; `CompileError` if they are malformed."""
+    given = function.attributes.get(SERVED)
+    dims = {f"d{k}" for k in range(_count(function))}
+    try:
+        return tuple(_tree(each, dims) for each in given or ())  # pyright: ignore
+    except (TypeError, ValueError) as error:
+        message = f"{SERVED} is not a list of conditions on d0 to d{len(dims) - 1}: {error}"
         raise CompileError(Diagnostic("error", message, place_of(function))) from None
 
 

@@ -77,6 +77,7 @@ class FuncOp(IRDLOperation):
       its levels fit the kernel.
     * (C11) kernel.versions is a list of #kernel.version, each with a range of a loop's length and
       levels. The first whose range matches runs, otherwise the kernel's own levels.
+      kernel.first_fits, which has no value, states that all ranges match in every launch.
     """
 
     name = "kernel.func"

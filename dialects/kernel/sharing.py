@@ -20,7 +20,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from stepwell.core.diagnostics import did_you_mean
 from stepwell.dialects.kernel.levels import ScheduleAttr
-from stepwell.dialects.kernel.versions import VERSIONS, check_versions
+from stepwell.dialects.kernel.versions import FIRST_FITS, VERSIONS, check_versions
 
 _PARALLEL = IteratorTypeAttr.parallel()
 SHARED = "kernel.shared"
@@ -28,7 +28,7 @@ WITHIN = "kernel.within"
 """Attribute of a structured op with a partial loop: loop, operand numbers of begin and end."""
 SCHEDULE = "kernel.schedule"
 """Attribute with the schedule of a kernel's loops."""
-_KNOWN = (SHARED, SCHEDULE, VERSIONS, "kernel.in_place", "kernel.scalar")
+_KNOWN = (SHARED, SCHEDULE, VERSIONS, FIRST_FITS, "kernel.in_place", "kernel.scalar")
 
 
 def parts_of(op: Operation) -> list[tuple[int, int, int]]:
@@ -94,7 +94,7 @@ def check_shared(attributes: dict[str, Attribute], block: Block) -> int:
     if not isinstance(value, IntegerAttr) or value.value.data < 0:  # kernel_func_c4
         raise VerifyException(f"{SHARED} must be a number of 0 or more, got {value}")
     shared = value.value.data
-    if VERSIONS in attributes:
+    if VERSIONS in attributes or FIRST_FITS in attributes:
         ops = (op for op in block.ops if isinstance(op, linalg.GenericOp))
         check_versions(attributes, max((len(op.iterator_types) for op in ops), default=shared))
     return shared

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, UnitAttr
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
@@ -15,6 +15,8 @@ from stepwell.dialects.kernel.levels import ScheduleAttr
 
 VERSIONS = "kernel.versions"
 """Attribute of a kernel with its versions."""
+FIRST_FITS = "kernel.first_fits"
+"""Attribute of a kernel: the range of each of its versions has the length of every launch."""
 
 
 @irdl_attr_definition
@@ -101,6 +103,8 @@ def check_versions(attributes: dict[str, Attribute], loops: int) -> None:
 
     loops : how many loops the op has that has the most
     """
+    if not isinstance(attributes.get(FIRST_FITS, UnitAttr()), UnitAttr):  # kernel_func_c11
+        raise VerifyException(f"{FIRST_FITS} has no value, got {attributes[FIRST_FITS]}")
     if VERSIONS not in attributes:
         return
     value = attributes[VERSIONS]

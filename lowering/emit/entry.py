@@ -25,7 +25,7 @@ from stepwell.core.signature import Constant, Signature, Tensor, constant_offset
 from stepwell.core.signature import Kernel as KernelOfSignature
 from stepwell.dialects import kernel
 from stepwell.dialects.calling import INTO
-from stepwell.dialects.checks import read_checks
+from stepwell.dialects.checks import read_checks, read_served
 from stepwell.dialects.types import places
 from stepwell.lowering.emit.arguments import ROLES, Argument, Entry
 from stepwell.lowering.emit.boundary import check_arenas, check_argument, check_beside
@@ -185,6 +185,7 @@ def _signature(
         arena=_arena_bytes(arguments, arena),
         kernels=kernels,
         checks=read_checks(op),
+        served=read_served(op),
         into=tuple(_into(op, arguments)),
         loops=loops,
         target=target,
@@ -248,8 +249,8 @@ def exported(
             (a, axis) for a in entry.of_role("output") for axis, n in enumerate(a.shape) if n < 0
         )
     }
-    if entry.signature.checks:
-        yield checks_text(name, entry.signature.checks, comment)
+    if tested := entry.signature.tested:
+        yield checks_text(name, tested, comment)
     if entry.shapes is not None and sizes:
         yield _shapes(name, written(entry.shapes, entry.shapes.sym_name.data), comment)
     yield _arena(name, entry, written, comment)
@@ -305,7 +306,7 @@ def _main(
             f"  int64_t sizes[{len(sizes)}];{comment}",
             f"  {name}_shapes(dims, sizes);{comment}",
         ]
-    if entry.signature.checks:
+    if entry.signature.tested:
         rows.append(f"  const int32_t failed = {name}_checks(dims);{comment}")
         rows.append(f"  if (failed) return failed;{comment}")
     call = f"{function.name}({text});"
@@ -420,14 +421,14 @@ def _declarations(entry: Entry, makes_constants: bool, is_guarded: bool) -> Iter
     for result, argument in signature.into:
         yield f" * buffers[{inputs + result}] may be buffers[{argument}], which is then updated."
     yield f" * arena is scratch memory of {name}_arena(dims) bytes, aligned to 64."
-    wanted = f"; {name}_checks says first whether the sizes fit" if signature.checks else ""
+    wanted = f"; {name}_checks says first whether the sizes fit" if signature.tested else ""
     yield f" * Returns 0, or the number of an error{wanted}. */"
     yield f"int32_t {name}(const struct sw_runtime *rt, void *const *buffers, const int64_t *dims,"
     yield f"{' ' * (len(name) + 9)}char *arena);"
     if is_guarded:
         yield from FAULT_COMMENT
         yield f"const char *{name}_fault(int64_t *values);"
-    if signature.checks:
+    if signature.tested:
         yield "/* Returns 0, or the number, from 1, of the first check of sizes that fails. */"
         yield f"int32_t {name}_checks(const int64_t *dims);"
     if signature.sized_by_program:

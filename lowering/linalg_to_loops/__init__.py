@@ -38,7 +38,7 @@ from stepwell.lowering.linalg_to_loops.panels import lays_out, write_panels
 from stepwell.lowering.linalg_to_loops.parts import write_parts
 from stepwell.lowering.linalg_to_loops.plan import (
     NO_LEVELS,
-    RANGE,
+    NOT_OF_LOOPS,
     checked_levels,
     make_plan,
 )
@@ -61,8 +61,6 @@ SETUP = (
     memref.ReinterpretCastOp,
     memref.GetGlobalOp,
 )
-NOT_OF_LOOPS = ("kernel.shared", "kernel.schedule", RANGE)
-"""Attributes of a kernel that describe the ops this pass removes."""
 
 
 @dataclass(frozen=True)

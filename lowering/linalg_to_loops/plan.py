@@ -25,6 +25,8 @@ from stepwell.transforms.passes import fail
 
 RANGE = "kernel.range"
 """Attribute of a kernel while its loops are written: the range of sizes of this version."""
+NOT_OF_LOOPS = ("kernel.shared", "kernel.schedule", "kernel.first_fits", RANGE)
+"""Attributes of a kernel that describe the ops this pass removes."""
 
 
 @dataclass

@@ -15,16 +15,22 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from stepwell.analysis.loop_extents import argument_of_extent
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel.versions import VERSIONS, versions_in
-from stepwell.lowering.linalg_to_loops.plan import RANGE
+from stepwell.dialects.kernel.versions import FIRST_FITS, VERSIONS, versions_in
+from stepwell.lowering.linalg_to_loops.plan import NOT_OF_LOOPS, RANGE
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 from stepwell.transforms.kernels.versions import version
 from stepwell.transforms.passes import fail
 
 
 def lower_versions(function: kernel.FuncOp, lower: Callable[[kernel.FuncOp], None]) -> None:
-    """Write the loops of each version of a kernel with ``lower``, and the tests between them."""
+    """Write the loops of each version of a kernel with ``lower``, and the tests between them.
+
+    If the first version fits every launch, only its loops are written.
+    """
     versions = versions_in(function.attributes.get(VERSIONS))
+    if function.attributes.pop(FIRST_FITS, None) is not None:
+        _lower_first(function, lower, versions[0])
+        return
     where = [_size(function, some.loop.data) for some in versions]
     copies = [version(function, number) for number in range(len(versions))]
     for copy, some in zip(copies, versions, strict=True):
@@ -47,6 +53,23 @@ def lower_versions(function: kernel.FuncOp, lower: Callable[[kernel.FuncOp], Non
         writer.branch(test, lambda: _take_body(writer, copies[n]), lambda: write(n + 1))
 
     write(0)
+    entry.add_op(end)
+
+
+def _lower_first(
+    function: kernel.FuncOp, lower: Callable[[kernel.FuncOp], None], some: kernel.VersionAttr
+) -> None:
+    """Write the loops of the first version in place of the kernel's own."""
+    copy = version(function, 0)
+    copy.attributes[RANGE] = some
+    lower(copy)
+    for name in (VERSIONS, *NOT_OF_LOOPS):
+        function.attributes.pop(name, None)
+    entry = function.body.block
+    *rest, end = _detached(function)
+    for op in reversed(rest):
+        op.erase()
+    _take_body(Writer(entry, entry, function.location), copy)
     entry.add_op(end)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from stepwell.api.compiled import PACKAGE
+from stepwell.api.building import PACKAGE
 from stepwell.core.machine import Machine
 from stepwell.runtime.toolchain import ToolchainError
 

@@ -42,7 +42,7 @@ def chain() -> str:
 def built(monkeypatch: pytest.MonkeyPatch, cache: Path, letters: int) -> Compiled:
     """Compile the chain afresh, a part having so many letters."""
     monkeypatch.setattr(emitted_parts, "LETTERS", letters)
-    monkeypatch.setattr("stepwell.api.compiled.disk_cache", lambda: _Cache(cache))
+    monkeypatch.setattr("stepwell.api.building.disk_cache", lambda: _Cache(cache))
     return sw.compile(chain(), "exp_f32")
 
 

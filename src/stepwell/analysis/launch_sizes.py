@@ -92,6 +92,12 @@ class Launches:
             total = ("+", total, each)
         return ("/", total, len(found))
 
+    def trees(self, function: kernel.FuncOp, size: Size, inner: Sizes) -> list[Tree] | None:
+        """Return ``size`` in each launch of a kernel; None if one does not depend on sizes only."""
+        launches = self._of.get(function.sym_name.data, [])
+        found = [_tree(inner.in_caller(size, op.operands, by), by) for op, by in launches]
+        return None if None in found else list(dict.fromkeys(found))
+
     def condition(self, function: kernel.FuncOp) -> Condition | None:
         """Return the comparison of sizes that decides whether all launches of a kernel happen."""
         launches = self._of.get(function.sym_name.data, [])

@@ -8,107 +8,33 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stepwell.api.code_fingerprints import class_stamp, files_stamp, plugins_stamp
+from stepwell.api.building import Request, load_or_build
 from stepwell.api.modules import ModuleText, read_module
-from stepwell.core.collecting import uncollected
 from stepwell.core.deep import with_deep_stack
-from stepwell.core.deferred_methods import deferred_methods
 from stepwell.core.diagnostics import CompileError, Diagnostic, report
 from stepwell.core.hashing import sha256
-from stepwell.core.machine import Machine, thread_count, thread_limit
+from stepwell.core.machine import Machine, thread_limit
 from stepwell.core.plugins import named, using
 from stepwell.core.signature import Kernel, Signature
 from stepwell.core.targets import machine_for, target_for, target_of
 from stepwell.core.tracebacks import entrance
-from stepwell.core.version import VERSION
-from stepwell.driver.pipeline import default_stages
-from stepwell.runtime.cache import cache_root, digest, disk_cache
-from stepwell.runtime.extension import prepare
-from stepwell.runtime.program import Program, load_program, write_program
-from stepwell.runtime.toolchain import find_compiler
-from stepwell.runtime.weights import Weights
+from stepwell.runtime.cache import cache_root, digest
+from stepwell.runtime.program import Program, load_program
 
 if TYPE_CHECKING:
     from stepwell.core.placement import Placement
-    from stepwell.runtime.parts import Parts
 
 LOG = logging.getLogger("stepwell")
-PACKAGE = Path(__file__).parent.parent
-"""The package folder: all its source files are part of the cache key."""
 
 _RESOURCE = re.compile(r'#nd\.resource<"([^"]*)", *"([^"]*)">')
-
-
-@dataclass(frozen=True)
-class _Request:
-    """All inputs of a compilation, so that it can be repeated for its stages."""
-
-    module: ModuleText
-    entry: str
-    target: str
-    machine: Machine
-    lock: str = ""
-    """Path of a lock file that fits this machine, or ""."""
-    passes: tuple[Placement, ...] = ()
-    plugins: tuple[str, ...] = ()
-    check_bounds: bool = True
-    device: str = ""
-    """The device to load the program on; "" selects one."""
-
-    def translate(self, part: Callable[[str], None] | None = None) -> Any:
-        """Return the program in its target's language, with header and signature.
-
-        part : is called with each part of a large program, which may be compiled concurrently
-        """
-        with self._showing():
-            lowering = import_module("stepwell.driver.lowering")
-            return lowering.translate(self._source(lowering), self.target, part)
-
-    def stage(self, name: str) -> str:
-        """Return the module after a stage."""
-        with self._showing():
-            lowering = import_module("stepwell.driver.lowering")
-            return lowering.stage_text(self._source(lowering), name)
-
-    def stages(self) -> dict[str, str]:
-        """Return the module after each stage, by the stage's name."""
-        with self._showing():
-            lowering = import_module("stepwell.driver.lowering")
-            return lowering.stage_texts(self._source(lowering))
-
-    def tune(self, budget: float) -> Any:
-        """Return schedules for the kernels, searched for ``budget`` seconds."""
-        with self._showing(), uncollected():
-            tuning = import_module("stepwell.driver.tuning")
-            source = self._source(import_module("stepwell.driver.lowering"))
-            how = {"say": LOG.info, "target": self.target, "device": self.device}
-            return with_deep_stack(lambda: tuning.tune(source, budget, **how))
-
-    @contextmanager
-    def _showing(self) -> Generator[None]:
-        """Attach the module's text to an error, which shows the line even if there is no file."""
-        try:
-            with using(self.plugins):
-                yield
-        except CompileError as error:
-            error.sources[self.module.name] = self.module.text
-            raise
-
-    def _source(self, lowering: Any) -> Any:
-        machine = target_of(self.target).limits(self.machine)
-        return lowering.Source(
-            *(self.module.text, self.module.name, self.entry, machine),
-            *(self.lock, self.passes, self.check_bounds),
-        )
 
 
 class Compiled:
@@ -133,7 +59,7 @@ class Compiled:
 
     __call__: Callable[..., Any]
 
-    def __init__(self, program: Program, request: _Request | None = None) -> None:
+    def __init__(self, program: Program, request: Request | None = None) -> None:
         self._program = program
         self._request = request
         self.__call__ = program.call
@@ -144,6 +70,12 @@ class Compiled:
         return self._program.signature
 
     @property
+    def _whole(self) -> Program:
+        """The program with code for all sizes, which may have to be compiled."""
+        complete = self._program.complete
+        return self._program if complete is None else complete()
+
+    @property
     def kernels(self) -> tuple[Kernel, ...]:
         """The kernels of the program, with the source lines that they implement."""
         return self._program.signature.kernels
@@ -151,7 +83,7 @@ class Compiled:
     @property
     def source(self) -> str:
         """The program's text in its target's language."""
-        return self._program.source
+        return self._whole.source
 
     @property
     def native(self) -> bool:
@@ -199,21 +131,21 @@ class Compiled:
         The result prints as a table of kernels, and its `trace()` is for ui.perfetto.dev.
         """
         profiling = import_module("stepwell.runtime.profiling")
-        return profiling.profile(self._program, arguments, repeat, updating)
+        return profiling.profile(self._whole, arguments, repeat, updating)
 
     @property
     def module_text(self) -> str:
         """The module's text before compilation; "" for a saved program."""
         return self._request.module.text if self._request else ""
 
-    def _with_stages(self) -> _Request:
+    def _with_stages(self) -> Request:
         if self._request is None:
             raise ValueError("a saved program has no stages; its source is in .source")
         return self._request
 
     def save(self, path: str | Path) -> None:
         """Write the program into the folder ``path``; `sw.load` needs only that folder."""
-        self._program.save(Path(path))
+        self._whole.save(Path(path))
 
     def __repr__(self) -> str:
         return f"<compiled {self.signature}>"
@@ -273,6 +205,51 @@ def compile(
     >>> f(np.array([2.0, 3.0]))
     array([4., 9.])
     """
+    options: dict[str, Any] = {
+        "target": target,
+        "device": device,
+        "resources": resources,
+        "machine": machine,
+    }
+    options |= {"name": name, "lock": lock, "tune": tune, "passes": passes, "plugins": plugins}
+    return _compiled(module, entry, "", check_bounds=check_bounds, threads=threads, **options)
+
+
+@entrance
+def compile_for_call(
+    module: Any, entry: str, shapes: Sequence[Sequence[int]], **options: Any
+) -> Compiled:
+    """Compile a module as `compile` does, first only the code that a call runs.
+
+    Of each kernel only the versions that run in a call with arguments of these shapes are compiled.
+    A call with sizes that need another version compiles all of them.
+
+    options : as in `compile`
+    """
+    return _compiled(module, entry, ",".join("x".join(map(str, s)) for s in shapes), **options)
+
+
+def _compiled(
+    module: Any,
+    entry: str,
+    call: str,
+    *,
+    target: str = "",
+    device: Any = "",
+    resources: Mapping[str, Any] | None = None,
+    machine: str | Machine = "",
+    name: str = "",
+    lock: str | Path | None = None,
+    tune: bool | float = False,
+    passes: Sequence[str | Placement] = (),
+    plugins: Sequence[str] = (),
+    check_bounds: bool = True,
+    threads: int | None = None,
+) -> Compiled:
+    """Return a program; the options are those of `compile`.
+
+    call : the shapes of a call's arguments, for which it is compiled first; "" for all sizes
+    """
     _check_tune(tune)
     thread_limit(threads)
     read = _read(module, name, resources)
@@ -283,51 +260,10 @@ def compile(
         schedules = _lock_file(module, read, entry, described, target, lock, tune)
         text = ModuleText(read.text, read.name)  # a later request for stages needs no weights
         placed = import_module("stepwell.core.placement").parse_placements(passes) if passes else ()
-        request = _Request(text, entry, target, described, "", placed, named(), check_bounds, place)
+        request = Request(text, entry, target, described, "", placed, named(), check_bounds, place)
         locked = _lock_text(schedules, request, tune)
         request = replace(request, lock=str(schedules) if locked else "")
-        return _load_or_build(request, read, locked, threads)
-
-
-def _load_or_build(
-    request: _Request, read: ModuleText, locked: str, threads: int | None
-) -> Compiled:
-    """Return a program from the cache; compile it first if it is missing.
-
-    read : the module with its weights
-    locked : the text of the lock file
-    """
-    native = target_of(request.target).native
-    if native and prepare() and disk_cache().lacks("program"):
-        with uncollected(), deferred_methods():
-            import_module("stepwell.driver.lowering")  # load it while compilers run
-    compiler = find_compiler() if native else None
-    key = digest(
-        *(read.text, read.name, request.entry, request.target, repr(request.machine)),
-        *(
-            compiler.id if compiler else "",
-            VERSION,
-            files_stamp(PACKAGE),
-            _pipeline_key(request),
-            locked,
-            repr(request.check_bounds),
-        ),
-    )
-
-    built: list[Path] = []
-
-    def build(folder: Path) -> None:
-        built.append(folder)
-        if compiler is None:
-            _write(folder, request, None)
-            return
-        parted = import_module("stepwell.runtime.parts").parts_of_program
-        with parted(compiler, thread_count()) as parts:
-            _write(folder, request, parts)
-
-    folder = disk_cache().fetch("program", key, build)
-    weights = Weights(folder.name, read.resources, read.traced_weights, bool(built))
-    return Compiled(load_program(folder, read.resources, weights, threads, request.device), request)
+        return Compiled(load_or_build(request, read, locked, threads, call), request)
 
 
 def _device_of(device: Any) -> str:
@@ -374,7 +310,7 @@ def lock_beside(module: Path, target: str = "c") -> Path:
     return module.with_suffix(".lock.json" if target == "c" else f".{target}.lock.json")
 
 
-def _lock_text(place: Path | None, request: _Request, tune: bool | float) -> str:
+def _lock_text(place: Path | None, request: Request, tune: bool | float) -> str:
     """Return the text of a lock file, tuning first if that was requested; "" if none fits."""
     if place is None:
         return ""
@@ -399,14 +335,6 @@ def fitting_lock(place: Path, machine: Machine) -> str:
 
 def _no_lock(message: str) -> CompileError:
     return CompileError(Diagnostic("error", message, help="leave lock and tune away"))
-
-
-def _write(folder: Path, request: _Request, parts: Parts | None) -> None:
-    """Translate a request and write the program into ``folder``."""
-    with uncollected(), deferred_methods():
-        translated = with_deep_stack(lambda: request.translate(parts))
-    build = parts.link if parts else None
-    write_program(folder, translated.text, translated.header, translated.signature, build)
 
 
 def load(path: str | Path, *, threads: int | None = None, device: Any = "") -> Compiled:
@@ -456,13 +384,3 @@ def _check_resources(module: ModuleText) -> None:
             message = f"weight '{name}' is not the one the module was made with"
             help = f"its SHA-256 is {found}, the module says {stated}"
             raise CompileError(Diagnostic("error", message, help=help))
-
-
-def _pipeline_key(request: _Request) -> str:
-    """Return a fingerprint of the passes that a program goes through, and of their code."""
-    stages = [f"{stage.name}: {stage.passes}" for stage in default_stages()]
-    classes = [class_stamp(p.kind) for p in request.passes if p.kind is not None]
-    with using(request.plugins):
-        return digest(
-            *stages, *map(str, request.passes), *classes, plugins_stamp(request.module.text)
-        )

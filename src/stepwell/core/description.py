@@ -100,6 +100,8 @@ def _plain(found: dict[str, Any]) -> dict[str, Any]:
     for guard in found["guards"]:
         if not guard["kind"]:
             del guard["kind"]  # guards of addresses have no kind
+    if not found["served"]:
+        del found["served"]  # of saved programs, which serve all calls
     if found["maker"]:
         _plain(found["maker"])
     return found
@@ -167,6 +169,17 @@ def _guard(value: Any, place: str) -> Any:
     return fields(_GUARD)(value, place)
 
 
+def _with_served(read: Reader[dict[str, Any]]) -> Reader[dict[str, Any]]:
+    """Return a reader of signatures, whose conditions on served sizes may be missing."""
+
+    def read_served(value: Any, place: str) -> dict[str, Any]:
+        if type(value) is dict and "served" not in value:
+            value = {**cast(dict[str, Any], value), "served": []}
+        return read(value, place)
+
+    return read_served
+
+
 _ONE: dict[str, Reader[Any]] = {
     "entry": text(),
     "arguments": listed(fields(_TENSOR)),
@@ -177,6 +190,7 @@ _ONE: dict[str, Reader[Any]] = {
     "equal": listed(listed(whole(), least=2)),
     "fixed": listed(listed(whole(), 2, 2)),
     "checks": listed(fields(_CHECK)),
+    "served": listed(_tree),
     "into": listed(listed(whole(), 2, 2)),
     "loops": flag,
     "target": text(100),
@@ -185,8 +199,8 @@ _ONE: dict[str, Reader[Any]] = {
     "guards": listed(_guard, most=1 << 20),
     "maker": maybe(_any),
 }
-_MAKER = fields({**_ONE, "maker": lambda value, place: _nothing(value, place)})
-_FIELDS = fields({**_ONE, "maker": maybe(_MAKER)})
+_MAKER = _with_served(fields({**_ONE, "maker": lambda value, place: _nothing(value, place)}))
+_FIELDS = _with_served(fields({**_ONE, "maker": maybe(_MAKER)}))
 
 
 def _nothing(value: Any, place: str) -> None:
@@ -254,6 +268,8 @@ def _check_trees(signature: Signature, known: Sequence[str], place: str) -> None
         for name in ("flops", "bytes"):
             if (tree := getattr(kernel, name)) is not None:
                 check_tree(tree, known, f"{place}kernels[{number}].{name}")
+    for number, tree in enumerate(signature.served):
+        check_tree(tree, known, f"{place}served[{number}]")
     for number, check in enumerate(signature.checks):
         at = f"{place}checks[{number}]"
         check_tree(check.holds, known, f"{at}.holds")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from stepwell.core.checks import Check
+from stepwell.core.checks import Check, holds
 from stepwell.core.dtypes import DTYPES
 from stepwell.core.escape import mangled, quoted
 from stepwell.core.guards import Guard
@@ -99,6 +99,8 @@ class Signature:
     """`?` of the arguments that must have one size in every call: (number, size)."""
     checks: tuple[Check, ...] = ()
     """Further conditions on the `?` of the arguments in every call."""
+    served: tuple[Tree, ...] = ()
+    """Conditions on the `?` of the calls that a program serves which lacks code for others."""
     loops: bool = False
     """Whether the host runs loops: the call may take long even for small arrays."""
     target: str = "c"
@@ -117,6 +119,16 @@ class Signature:
     def dynamic(self) -> int:
         """The number of `?` of all arguments."""
         return sum(a.shape.count(DYNAMIC) for a in self.arguments)
+
+    @property
+    def tested(self) -> tuple[Check, ...]:
+        """All conditions on `?` that the program's `_checks` function tests, in order."""
+        return (*self.checks, *(Check(each, ("",)) for each in self.served))
+
+    def serves(self, sizes: Sequence[int]) -> bool:
+        """Whether the program has code for calls whose `?` are ``sizes``."""
+        variables = {f"d{k}": n for k, n in enumerate(sizes)}
+        return all(holds(each, variables) for each in self.served)
 
     def sizes(self, shapes: Sequence[Shape]) -> list[int]:
         """Return the size of each `?` of the arguments in a call with arrays of these shapes."""

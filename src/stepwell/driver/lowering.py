@@ -65,6 +65,9 @@ class Source:
     """Passes in addition to those of the pipeline and of installed plug-ins."""
     check_bounds: bool = True
     """Whether accesses of a module of buffers or loops are compared with sizes at run time."""
+    call: str = ""
+    """Shapes of the arguments of a call, as "8x64,64x64", which limit the versions of kernels to
+    those that run in it; "" for all versions."""
 
     @cached_property
     def known(self) -> Registry:
@@ -84,13 +87,13 @@ class Source:
         """Return the passes of ``stage``, with the options that `Machine` has too set from it."""
         for step in steps_of(stage, self.known.passes):
             yield (_with_machine_options if is_foreign(step.pass_) else _with_options_once)(
-                step, self.machine, self.lock
+                step, self.machine, self.lock, self.call
             )
 
 
-def _with_machine_options(step: Step, machine: Machine, lock: str) -> Step:
-    """Return a step with its options set from the machine."""
-    return step.with_options(machine.options() | {"lock": lock})
+def _with_machine_options(step: Step, machine: Machine, lock: str, call: str) -> Step:
+    """Return a step with its options set from the machine and the source."""
+    return step.with_options(machine.options() | {"lock": lock, "call": call})
 
 
 _with_options_once = lru_cache(1024)(_with_machine_options)

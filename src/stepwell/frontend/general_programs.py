@@ -70,7 +70,7 @@ class GeneralPrograms:
 
         module = traced.module
         text = ModuleText(program_text(template), module.name, module.resources, hashed=True)
-        program = replace(traced, module=text).compile()
+        program = replace(traced, module=text).compile_for(call)
         self._made.setdefault(_group(call), []).append((template, program))
         return program
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stepwell.api.compiled import Compiled, compile
+from stepwell.api.compiled import Compiled, compile, compile_for_call
 from stepwell.api.modules import ModuleText
 from stepwell.core.dtypes import DType, dtype_of
 from stepwell.core.escape import literal
@@ -77,6 +77,12 @@ class Traced:
         options : as in `sw.compile`; they override those given to `jit`
         """
         return compile(self.module, self.entry, **{**self.options, **options})
+
+    def compile_for(self, call: Call) -> Compiled:
+        """Return a program that runs a call, compiled further by calls with sizes that need it."""
+        shapes = [argument.shape for argument in call.arguments]
+        shapes += [array.shape for array in self.outside.arrays]
+        return compile_for_call(self.module, self.entry, shapes, **self.options)
 
     def __str__(self) -> str:
         """Return the trace in the custom syntax of `nd`."""

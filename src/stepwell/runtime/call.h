@@ -317,12 +317,13 @@ static int32_t run(Program *p, void **buffers, const int64_t *dims, int64_t byte
   char *arena = nothing;
   if (scratch > 0 && (arena = arena_acquire(p, scratch)) == NULL) return PyErr_NoMemory(), -1;
   int32_t code;
+  const entry_function entry = p->entry; /* meanwhile `replace` may change it */
   if (p->heavy || bytes + scratch >= HEAVY_BYTES) {
     Py_BEGIN_ALLOW_THREADS
-    code = p->entry(p->threads, buffers, dims, arena);
+    code = entry(p->threads, buffers, dims, arena);
     Py_END_ALLOW_THREADS
   } else {
-    code = p->entry(p->threads, buffers, dims, arena);
+    code = entry(p->threads, buffers, dims, arena);
   }
   if (scratch > 0) arena_release(p, arena, scratch);
   if (code) {
@@ -485,6 +486,25 @@ static PyObject *program_invoke(PyObject *self, PyObject *const *args, Py_ssize_
   return done == 1 ? packed(results, p->outputs) : NULL;
 }
 
+/* Run the code of another program with the same arguments and results from now on.
+
+   The replaced library stays loaded: other threads may be in it. */
+static PyObject *program_replace(PyObject *self, PyObject *other) {
+  Program *p = (Program *)self, *q = (Program *)other;
+  if (!Py_IS_TYPE(other, Py_TYPE(self)) || p->foreign || q->foreign || p->inputs != q->inputs ||
+      p->constants != q->constants || p->outputs != q->outputs || p->dims != q->dims || p->result_dims != q->result_dims)
+    return PyErr_Format(PyExc_TypeError, "no program with the same arguments: %R", other);
+  PyObject *keep = PyTuple_Pack(2, p->keep, q->keep);
+  if (keep == NULL) return NULL;
+  p->entry = q->entry, p->shapes = q->shapes, p->checks = q->checks, p->arena_bytes = q->arena_bytes;
+  p->static_arena = q->static_arena, p->heavy = q->heavy;
+  memcpy(p->constant_data, q->constant_data, (size_t)p->constants * sizeof(void *));
+  Py_INCREF(q->failed);
+  Py_SETREF(p->failed, q->failed);
+  Py_SETREF(p->keep, keep);
+  Py_RETURN_NONE;
+}
+
 static int program_traverse(PyObject *self, visitproc visit, void *arg) {
   Program *p = (Program *)self;
   Py_VISIT(p->keep);
@@ -641,6 +661,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 static PyMethodDef program_methods[] = {
     {"invoke", (PyCFunction)(void (*)(void))program_invoke, METH_FASTCALL,
      "invoke(arguments, outs): call without ever asking `miss`."},
+    {"replace", program_replace, METH_O, "replace(program): run its code, for the same arguments and results."},
     {NULL, NULL, 0, NULL}};
 
 static PyMemberDef program_members[] = {

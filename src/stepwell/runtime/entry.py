@@ -61,6 +61,8 @@ class Entry:
     """Whether a result may reuse the array of an argument."""
     device: Any = None
     """The device that the program runs on; None for the host."""
+    complete: Callable[[], Any] | None = None
+    """Makes the program serve all sizes; None if it does."""
     _reported: set[tuple[str, int, str, str]] = field(
         default_factory=set[tuple[str, int, str, str]]
     )
@@ -201,7 +203,7 @@ class Entry:
         )
 
     def _check_sizes(self, arrays: Sequence[Array]) -> None:
-        """Check the conditions on the `?`."""
+        """Check the conditions on the `?`; complete a program that lacks code for such sizes."""
         sizes = dynamic_sizes(self.signature, arrays)
         try:
             self._check_equal(arrays)
@@ -209,6 +211,8 @@ class Entry:
             check_all(self.signature.checks, sizes, str(error))
             raise
         check_all(self.signature.checks, sizes)
+        if self.complete is not None and not self.signature.serves(sizes):
+            self.complete()
 
     def _check_equal(self, arrays: Sequence[Array]) -> None:
         """Check the `?` that must be equal."""

@@ -77,14 +77,12 @@ class CtypesProgram:
     ) -> None:
         self.entry = entry
         self.threads = threads
-        self.constants = constants
-        self._library = library
+        self._libraries = [library]
         name = entry.signature.symbol
-        self._run = getattr(library, name)
-        self._shapes = getattr(library, f"{name}_shapes", None)
-        self._arena = getattr(library, f"{name}_arena", None)
-        if self._arena is not None:
-            self._arena.restype = ctypes.c_int64
+        shapes, arena = (getattr(library, f"{name}_{each}", None) for each in ("shapes", "arena"))
+        if arena is not None:
+            arena.restype = ctypes.c_int64
+        self._code = (getattr(library, name), shapes, arena, constants, entry)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Check, convert and call."""
@@ -92,27 +90,36 @@ class CtypesProgram:
 
     def invoke(self, arguments: tuple[Array, ...], outs: tuple[Array | None, ...] | None) -> Any:
         """Call with arrays that fit; ``outs`` that are None are allocated."""
-        signature = self.entry.signature
+        run, shapes, arena_bytes, constants, entry = self._code
+        signature = entry.signature
         dims = (ctypes.c_int64 * (signature.dynamic + 1))(*dynamic_sizes(signature, arguments))
         given = outs or (None,) * len(signature.results)
-        created = self._make_results(signature, dims) if any(out is None for out in given) else ()
+        created = (
+            _make_results(signature, shapes, dims) if any(out is None for out in given) else ()
+        )
         results = [created[k] if out is None else out for k, out in enumerate(given)]
-        arrays = (*arguments, *self.constants, *results)
+        arrays = (*arguments, *constants, *results)
         buffers = (ctypes.c_void_p * (len(arrays) + 1))(*(a.ctypes.data for a in arrays))
-        bytes = self._arena(dims) if self._arena is not None else signature.arena or 0
+        bytes = arena_bytes(dims) if arena_bytes is not None else signature.arena or 0
         arena = np.empty(bytes + LINE, np.uint8)
         start = ctypes.c_void_p(-(-arena.ctypes.data // LINE) * LINE)
         runtime = _runtime() if self.threads is None else ctypes.addressof(_limited(self.threads))
-        if code := self._run(ctypes.c_void_p(runtime), buffers, dims, start):
-            self.entry.failed(code)
+        if code := run(ctypes.c_void_p(runtime), buffers, dims, start):
+            entry.failed(code)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _make_results(self, signature: Signature, dims: Any) -> tuple[Array, ...]:
-        count = sum(r.shape.count(DYNAMIC) for r in signature.results)
-        sizes = (ctypes.c_int64 * (count + 1))()
-        if count and self._shapes is not None:
-            self._shapes(dims, sizes)
-        return make_results(signature, sizes)
+    def replace(self, program: CtypesProgram) -> None:
+        """Run the code of another program with the same arguments and results from now on."""
+        self._libraries += program._libraries  # other threads may be in the replaced one
+        self._code = program._code
+
+
+def _make_results(signature: Signature, shapes: Any, dims: Any) -> tuple[Array, ...]:
+    count = sum(r.shape.count(DYNAMIC) for r in signature.results)
+    sizes = (ctypes.c_int64 * (count + 1))()
+    if count and shapes is not None:
+        shapes(dims, sizes)
+    return make_results(signature, sizes)
 
 
 class PythonDispatcher:

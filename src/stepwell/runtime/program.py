@@ -69,12 +69,23 @@ class Program:
     """The maximum number of threads; None for no limit."""
     device: Any = None
     """The device that it runs on; None for the host."""
+    complete: Callable[[], Any] | None = None
+    """Makes it serve all sizes; None if it does."""
 
     @cached_property
     def updating(self) -> Entry:
         """An entry that writes results into the arguments that they replace."""
-        in_place = self.target.in_place
-        return Entry(self.signature, self.call, in_place=in_place, device=self.device)
+        how: dict[str, Any] = {"device": self.device, "complete": self.complete}
+        return Entry(self.signature, self.call, in_place=self.target.in_place, **how)
+
+    def same_constants(self, signature: Signature, make: Any = None) -> tuple[Array, ...]:
+        """Return its constants for another program of the same module.
+
+        make : not called; constants are given to `load_program` in this form
+        """
+        if signature.constants != self.signature.constants:
+            raise broken(self.folder, "its weights are laid out in another way for other sizes")
+        return self.constants
 
     @property
     def dispatched(self) -> bool:
@@ -154,6 +165,7 @@ def load_program(
     kept: Callable[[Signature, Callable[[], tuple[Array, ...]]], tuple[Array, ...]] | None = None,
     threads: int | None = None,
     device: str = "",
+    complete: Callable[[], Any] | None = None,
 ) -> Program:
     """Load the program in ``folder``; weights come from ``resources``, else from constants.bin.
 
@@ -163,6 +175,7 @@ def load_program(
     kept : returns the program's constants from a cache, or calls its second argument for them
     threads : the maximum number of threads of a C program; None for no limit
     device : the device that a device program runs on; "" for the default
+    complete : makes a program serve all sizes that lacks code for some
     """
     thread_limit(threads)
     signature, digests = _read_description(folder)
@@ -180,9 +193,10 @@ def load_program(
     if threads is not None and not target.native:
         message = f"a limit of threads is for programs of C, not of {signature.target}"
         raise CompileError(Diagnostic("error", message, help="leave threads away"))
-    callee = load_callee(folder, signature, constants, threads, device)
+    complete = complete if signature.served else None
+    callee = load_callee(folder, signature, constants, threads, device, complete)
     where = target.device_named(device)
-    return Program(folder, signature, constants, callee, target, digests, threads, where)
+    return Program(folder, signature, constants, callee, target, digests, threads, where, complete)
 
 
 def _constants(
@@ -220,9 +234,10 @@ def load_callee(
     constants: Sequence[Array],
     threads: int | None = None,
     device: str = "",
+    complete: Callable[[], Any] | None = None,
 ) -> Callee:
     """Return the callee of the program in ``folder``; ``threads`` limits its threads."""
-    entry = Entry(signature)
+    entry = Entry(signature, complete=complete)
     target = _target(folder, signature)
     if target.native:
         return _load_library(folder / LIBRARY, entry, constants, threads)
@@ -282,7 +297,7 @@ def _load_library(
         name: True,
         f"{name}_shapes": signature.sized_by_program,
         f"{name}_arena": signature.arena is None,
-        f"{name}_checks": bool(signature.checks),
+        f"{name}_checks": bool(signature.tested),
         f"{name}_fault": bool(signature.guards),
     }
     for function, is_wanted in wanted.items():
@@ -299,7 +314,7 @@ def _load_library(
     entry.callee = extension.Program(
         entry=_address(library, name),
         shapes=_address(library, f"{name}_shapes"),
-        checks=_address(library, f"{name}_checks") if signature.checks else 0,
+        checks=_address(library, f"{name}_checks") if signature.tested else 0,
         arena=_address(library, f"{name}_arena") if signature.arena is None else 0,
         static_arena=signature.arena or 0,
         heavy=signature.loops,

@@ -31,3 +31,11 @@ kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes
 
 // expected-error@+1 {{expected #kernel.schedule<[...]>}}
 "test.op"() {v = #kernel.version<d0 from 4 to 8, {}>} : () -> ()
+
+// -----
+
+// kernel_func_c11
+// expected-error@+1 {{kernel.first_fits has no value, got 1 : i64}}
+kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {kernel.first_fits = 1} {
+  kernel.return %y : tensor<4xf32>
+}

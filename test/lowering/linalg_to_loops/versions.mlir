@@ -65,3 +65,42 @@ kernel.func @sums(%x: memref<4x?xf32>, %y: memref<4xf32>) attributes {kernel.sha
   }
   kernel.return
 }
+
+// Where all launches fit the first version, its loops are the only ones; without a version left, the
+// kernel's own are.
+
+// CHECK-LABEL: kernel.func @always_one
+//   CHECK-NOT:   kernel.first_fits
+//       CHECK:   memref.cast %x : memref<4x?xf32> to memref<4x1xf32>
+//   CHECK-NOT:   scf.if
+//       CHECK:   for %i
+//   CHECK-NOT:     for
+//       CHECK:   kernel.return
+kernel.func @always_one(%x: memref<4x?xf32>, %y: memref<4xf32>) attributes {kernel.shared = 1, kernel.first_fits, kernel.schedule = #kernel.schedule<[for d0, for d1]>, kernel.versions = [#kernel.version<d1 from 1 to 1, #kernel.schedule<[for d0, for d1]>>]} {
+  %0 = arith.constant 0.0 : f32
+  linalg.fill ins(%0 : f32) outs(%y : memref<4xf32>)
+  linalg.generic {indexing_maps = [#nk, #n], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<4x?xf32>) outs(%y : memref<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %z = arith.addf %o, %a : f32
+    linalg.yield %z : f32
+  }
+  kernel.return
+}
+
+// CHECK-LABEL: kernel.func @own
+//   CHECK-NOT:   kernel.first_fits
+//       CHECK:   for %i
+//       CHECK:     for %j
+//       CHECK:   kernel.return
+kernel.func @own(%x: memref<4x?xf32>, %y: memref<4xf32>) attributes {kernel.shared = 1, kernel.first_fits, kernel.schedule = #kernel.schedule<[for d0, for d1]>} {
+  %0 = arith.constant 0.0 : f32
+  linalg.fill ins(%0 : f32) outs(%y : memref<4xf32>)
+  linalg.generic {indexing_maps = [#nk, #n], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<4x?xf32>) outs(%y : memref<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %z = arith.addf %o, %a : f32
+    linalg.yield %z : f32
+  }
+  kernel.return
+}

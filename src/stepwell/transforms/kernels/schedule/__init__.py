@@ -48,6 +48,7 @@ from stepwell.transforms.kernels.schedule.blocking import choose
 from stepwell.transforms.kernels.schedule.contraction import Contraction, as_deep
 from stepwell.transforms.kernels.schedule.copies import transposes
 from stepwell.transforms.kernels.schedule.double_buffering import pack_while_computing
+from stepwell.transforms.kernels.schedule.first_call import FirstCall
 from stepwell.transforms.kernels.schedule.groups import Device, write_groups
 from stepwell.transforms.kernels.schedule.locked import write_all_tuned
 from stepwell.transforms.kernels.schedule.nest import Nest
@@ -91,6 +92,8 @@ class Schedule(Pass):
 
     machine : the machine as NAME=VALUE with commas, or its name before them
     lock : a lock file; its schedules are written on the kernels they were made for
+    call : shapes of the arguments of a call, as "8x64,64x64"; only the versions that run in it are
+        written, and the sizes of other calls that need no more
     """
 
     name = "schedule"
@@ -99,12 +102,14 @@ class Schedule(Pass):
 
     machine: str = ""
     lock: str = ""
+    call: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Schedule each kernel."""
         done = write_all_tuned(op, self.lock) if self.lock else set[kernel.FuncOp]()
         machine, launches = machine_of(self.machine), launches_of(op)
         ready, program = constant_arguments(op), Program(op)
+        call = FirstCall.of(op, self.call) if self.call else None
         for function in op.ops:
             if not isinstance(function, kernel.FuncOp):
                 continue
@@ -119,8 +124,10 @@ class Schedule(Pass):
                 )
                 schedule = partial(_schedule, machine=machine, given=given)
                 some = given.ready if machine.l2 and machine.versions else None
-                with_versions(function, some, schedule, tuned, machine)
+                with_versions(function, some, schedule, tuned, machine, call)
                 store_past_caches(function, launches.get(name, ()), machine)
+        if call is not None:
+            call.write_served()
 
 
 def _in_groups(function: kernel.FuncOp, machine: Machine) -> bool:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, UnitAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument
 from xdsl.ir.affine import AffineDimExpr
@@ -38,9 +38,10 @@ from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import SCHEDULE
-from stepwell.dialects.kernel.versions import VERSIONS, versions_in
+from stepwell.dialects.kernel.versions import FIRST_FITS, VERSIONS, versions_in
 from stepwell.transforms.kernels.kernel_signature import is_unscheduled
 from stepwell.transforms.kernels.schedule.blocking import longest_in_place
+from stepwell.transforms.kernels.schedule.first_call import FirstCall
 from stepwell.transforms.kernels.schedule.tails import choose_tails
 from stepwell.transforms.kernels.schedule.vectors import MASKED_BITS, Loops, Range, own_axis, read
 from stepwell.transforms.kernels.versions import set_extent
@@ -63,15 +64,19 @@ def with_versions(
     schedule: Callable[[kernel.FuncOp, Range | None], None],
     tuned: bool,
     machine: Machine,
+    call: FirstCall | None,
 ) -> None:
     """Call ``schedule`` for a kernel, and for each version that it should have.
 
     ready : arguments that are the same in every call; None where the target has no versions
     tuned : whether the kernel has a schedule from a lock file, which stays beside the versions
+    call : the call for which the program is compiled, if it has only the versions that run there
     """
     masks = _has_masks(machine)
     own = function.attributes.pop(SCHEDULE, None) if tuned else None
     some = [] if ready is None else list(ranges(function, machine))
+    fitting = call.fitting(function, some) if call is not None and some else None
+    some = some if fitting is None else fitting
     copies = [_copy(function, each) for each in some]
     if own is None:
         schedule(function, None)
@@ -96,6 +101,8 @@ def with_versions(
         choose_tails(function, None, masks)
     if kept:
         _write(function, kept)
+        if fitting is not None:
+            function.attributes[FIRST_FITS] = UnitAttr()
 
 
 def keep_packed_versions(function: kernel.FuncOp, machine: Machine) -> None:

@@ -1,0 +1,207 @@
+"""Programs of requests: fetched from the cache, or compiled, whole or first for one call."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stepwell.api.code_fingerprints import class_stamp, files_stamp, plugins_stamp
+from stepwell.api.modules import ModuleText
+from stepwell.core.collecting import uncollected
+from stepwell.core.deep import with_deep_stack
+from stepwell.core.deferred_methods import deferred_methods
+from stepwell.core.diagnostics import CompileError
+from stepwell.core.machine import Machine, thread_count
+from stepwell.core.plugins import using
+from stepwell.core.targets import target_of
+from stepwell.core.version import VERSION
+from stepwell.driver.pipeline import default_stages
+from stepwell.runtime.cache import digest, disk_cache
+from stepwell.runtime.completing import Completion
+from stepwell.runtime.extension import prepare
+from stepwell.runtime.program import Program, load_program, write_program
+from stepwell.runtime.toolchain import find_compiler
+from stepwell.runtime.weights import Weights
+
+if TYPE_CHECKING:
+    from stepwell.core.placement import Placement
+    from stepwell.runtime.parts import Parts
+    from stepwell.runtime.toolchain import Compiler
+
+LOG = logging.getLogger("stepwell")
+PACKAGE = Path(__file__).parent.parent
+"""The package folder: all its source files are part of the cache key."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """All inputs of a compilation, so that it can be repeated for its stages."""
+
+    module: ModuleText
+    entry: str
+    target: str
+    machine: Machine
+    lock: str = ""
+    """Path of a lock file that fits this machine, or ""."""
+    passes: tuple[Placement, ...] = ()
+    plugins: tuple[str, ...] = ()
+    check_bounds: bool = True
+    device: str = ""
+    """The device to load the program on; "" selects one."""
+    call: str = ""
+    """Shapes of the arguments of the only call that must be served, as "8x64,64"; "" for all."""
+
+    def translate(self, part: Callable[[str], None] | None = None) -> Any:
+        """Return the program in its target's language, with header and signature.
+
+        part : is called with each part of a large program, which may be compiled concurrently
+        """
+        with self._showing():
+            lowering = import_module("stepwell.driver.lowering")
+            return lowering.translate(self._source(lowering), self.target, part)
+
+    def stage(self, name: str) -> str:
+        """Return the module after a stage."""
+        with self._showing():
+            lowering = import_module("stepwell.driver.lowering")
+            return lowering.stage_text(self._source(lowering), name)
+
+    def stages(self) -> dict[str, str]:
+        """Return the module after each stage, by the stage's name."""
+        with self._showing():
+            lowering = import_module("stepwell.driver.lowering")
+            return lowering.stage_texts(self._source(lowering))
+
+    def tune(self, budget: float) -> Any:
+        """Return schedules for the kernels, searched for ``budget`` seconds."""
+        with self._showing(), uncollected():
+            tuning = import_module("stepwell.driver.tuning")
+            source = self._source(import_module("stepwell.driver.lowering"))
+            how = {"say": LOG.info, "target": self.target, "device": self.device}
+            return with_deep_stack(lambda: tuning.tune(source, budget, **how))
+
+    @contextmanager
+    def _showing(self) -> Generator[None]:
+        """Attach the module's text to an error, which shows the line even if there is no file."""
+        try:
+            with using(self.plugins):
+                yield
+        except CompileError as error:
+            error.sources[self.module.name] = self.module.text
+            raise
+
+    def _source(self, lowering: Any) -> Any:
+        machine = target_of(self.target).limits(self.machine)
+        return lowering.Source(
+            *(self.module.text, self.module.name, self.entry, machine),
+            *(self.lock, self.passes, self.check_bounds, self.call),
+        )
+
+
+def load_or_build(
+    request: Request, read: ModuleText, locked: str, threads: int | None, call: str
+) -> Program:
+    """Return a program from the cache; compile it first if it is missing.
+
+    read : the module with its weights
+    locked : the text of the lock file
+    call : the shapes of a call's arguments, for which it is compiled first; "" for all sizes
+    """
+    native = target_of(request.target).native
+    if native and prepare() and disk_cache().lacks("program"):
+        with uncollected(), deferred_methods():
+            import_module("stepwell.driver.lowering")  # load it while compilers run
+    compiler = find_compiler() if native else None
+    key = digest(
+        *(read.text, read.name, request.entry, request.target, repr(request.machine)),
+        *(
+            compiler.id if compiler else "",
+            VERSION,
+            files_stamp(PACKAGE),
+            _pipeline_key(request),
+            locked,
+            repr(request.check_bounds),
+        ),
+    )
+    build = _Build(request, read, compiler, key, threads)
+    part = build.part(call) if call and native and not disk_cache().has("program", key) else None
+    return part or build.whole()
+
+
+@dataclass(frozen=True)
+class _Build:
+    """Fetches a program from the cache, or compiles it."""
+
+    request: Request
+    read: ModuleText
+    compiler: Compiler | None
+    key: str
+    threads: int | None
+
+    def whole(self, part: Program | None = None) -> Program:
+        """Return the program for all sizes.
+
+        part : one for some sizes, whose weights it takes: the user may have changed the arrays
+        """
+        return self._loaded(self.key, self.request, None, part)
+
+    def part(self, call: str) -> Program | None:
+        """Return a program that serves a call with arguments of these shapes.
+
+        The cache keeps one such program for each whole one. If it is that of another call, return
+        None: a second call with other sizes is a reason to compile the whole.
+        """
+        complete = Completion(self.whole)
+        key = digest(self.key, "part")
+        part = complete.part = self._loaded(key, replace(self.request, call=call), complete)
+        shapes = [tuple(int(n) for n in each.split("x") if n) for each in call.split(",")]
+        return part if part.signature.serves(part.signature.sizes(shapes)) else None
+
+    def _loaded(
+        self,
+        key: str,
+        request: Request,
+        complete: Completion | None,
+        part: Program | None = None,
+    ) -> Program:
+        built: list[Path] = []
+
+        def build(folder: Path) -> None:
+            built.append(folder)
+            if self.compiler is None:
+                _write(folder, request, None)
+                return
+            parted = import_module("stepwell.runtime.parts").parts_of_program
+            with parted(self.compiler, thread_count()) as parts:
+                _write(folder, request, parts)
+
+        folder, read = disk_cache().fetch("program", key, build), self.read
+        weights: Any = Weights(folder.name, read.resources, read.traced_weights, bool(built))
+        if part is not None:
+            weights = part.same_constants
+        return load_program(
+            folder, read.resources, weights, self.threads, self.request.device, complete
+        )
+
+
+def _write(folder: Path, request: Request, parts: Parts | None) -> None:
+    """Translate a request and write the program into ``folder``."""
+    with uncollected(), deferred_methods():
+        translated = with_deep_stack(lambda: request.translate(parts))
+    build = parts.link if parts else None
+    write_program(folder, translated.text, translated.header, translated.signature, build)
+
+
+def _pipeline_key(request: Request) -> str:
+    """Return a fingerprint of the passes that a program goes through, and of their code."""
+    stages = [f"{stage.name}: {stage.passes}" for stage in default_stages()]
+    classes = [class_stamp(p.kind) for p in request.passes if p.kind is not None]
+    with using(request.plugins):
+        return digest(
+            *stages, *map(str, request.passes), *classes, plugins_stamp(request.module.text)
+        )
