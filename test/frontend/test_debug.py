@@ -69,7 +69,7 @@ def test_functions_run_as_they_are() -> None:
 
     @sw.jit
     def f(x: Any, flag: Any = 1) -> Any:
-        seen.append(type(x))
+        seen.append(x.__class__)
         return x * 2 if x[0] > 0 else x
 
     with sw.disable_jit():
@@ -81,7 +81,7 @@ def test_functions_run_as_they_are() -> None:
 
         @sw.jit
         def made_inside(x: Any) -> Any:
-            seen.append(type(x))
+            seen.append(x.__class__)
             return x + 1
 
         made_inside(np.ones(2))
@@ -99,7 +99,7 @@ def test_other_threads_go_on_compiled() -> None:
 
     @sw.jit
     def f(x: Any) -> Any:
-        seen.append(type(x))
+        seen.append(x.__class__)
         return x * 2
 
     f(np.ones(2))

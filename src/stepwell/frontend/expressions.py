@@ -159,8 +159,11 @@ class Expressions(ast.NodeTransformer):
         return place(runtime("not_", node.operand), node)
 
     def visit_Compare(self, node: ast.Compare) -> Any:
-        """Rewrite ``a < b < c``."""
+        """Rewrite ``a < b < c`` and ``a in b``."""
         self.generic_visit(node)
+        if len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn):
+            found = runtime("in_", node.left, node.comparators[0])
+            return place(found if isinstance(node.ops[0], ast.In) else runtime("not_", found), node)
         if len(node.ops) == 1 or any(type(o) not in _COMPARES for o in node.ops):
             return node
         parts: list[ast.expr] = [

@@ -24,7 +24,7 @@ from stepwell.frontend.flow import assert_, if_, returned
 from stepwell.frontend.growing import appending, joined
 from stepwell.frontend.instances import MAKERS, instance, is_own, is_rewritable, own
 from stepwell.frontend.known import is_known, known_array
-from stepwell.frontend.logic import and_, compare, not_, or_, ternary
+from stepwell.frontend.logic import and_, compare, in_, not_, or_, ternary
 from stepwell.frontend.loops import Items, Range, for_, while_
 from stepwell.frontend.promotion import has_traced
 from stepwell.frontend.pythons import GOING, PYTHONS
@@ -59,6 +59,7 @@ __all__ = [
     "ge",
     "gt",
     "if_",
+    "in_",
     "is_",
     "is_not",
     "iterated",
@@ -274,8 +275,9 @@ def _is_library(module: str | None) -> bool:
 
 _PURE_BUILTINS = frozenset(
     (
-        *(abs, all, any, bool, divmod, enumerate, float, int, len, list, max, min, pow, range),
-        *(reversed, round, slice, sorted, sum, tuple, zip, dict, map),
+        *(abs, all, any, bool, callable, dict, divmod, enumerate, float, hasattr, int, isinstance),
+        *(issubclass, len, list, map, max, min, pow, range, reversed, round, slice, sorted, sum),
+        *(tuple, type, zip),
     )
 )
 

@@ -78,7 +78,9 @@ def _needed(
 
 
 class _GraphTrace(Trace):
-    """A trace whose values remain usable whenever the graph is open."""
+    """A trace whose values remain usable whenever the graph is open, and as keys of feeds."""
+
+    keys = True
 
     def check(self, value: Tensor) -> None:
         try:

@@ -137,7 +137,12 @@ class Handle:
                 f"{self!r} is an array without axes, which is a number here: x += 1 would not "
                 "reach the caller's array; write x = x + 1, or pass an array of shape (1,)"
             )
+        self.is_array()
+
+    def is_array(self) -> bool:
+        """Return whether NumPy has an array here, not a number; the program depends on it."""
         self.graph.apart |= self.cell is not None and not self.weak
+        return bool(self.shape or self.cell)
 
     def write(self, value: Any, what: str = "") -> None:
         """Write ``value`` to all elements, and to the base if this is a view."""

@@ -12,6 +12,7 @@ from stepwell.frontend.handle import Handle
 
 _HOW = {
     "bool": "use stepwell.lax.cond, or stepwell.numpy.where to choose element by element",
+    "key": "use an array, which a traced number may index, or pass the value in static_argnames",
     "memory": "return it from the function: results are NumPy arrays, which have it",
     "number": "keep it traced, or pass the value in static_argnames",
 }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from stepwell.frontend import elementwise as e
+from stepwell.frontend import reduction as r
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.flow import as_spec, if_, is_data, joined, spec_of, truth, typed
 from stepwell.frontend.promotion import BOOL, is_number
@@ -96,6 +97,25 @@ def _selected(a: Tensor, b: Any, first: bool) -> Any:
 def not_(value: Any) -> Any:
     """Return ``not value``."""
     return e.logical_not(truth(value)) if isinstance(value, Tensor) else not value
+
+
+def in_(value: Any, values: Any) -> Any:
+    """Return ``value in values``: whether an element is ``value``, or equals it."""
+    if isinstance(values, Tensor):
+        return truth(r.any(e.equal(values, value)))
+    plain = isinstance(values, list | tuple | Set | Mapping)
+    if not plain or not any(isinstance(v, Tensor) for v in (value, *values)):
+        return value in values
+    found: Any = False
+    for each in values:
+        if each is value:
+            return True
+        found = _or(found, each == value)
+    return found
+
+
+def _or(a: Any, b: Any) -> Any:
+    return or_(lambda: a, lambda: b)
 
 
 def compare(left: Any, *parts: tuple[Callable[[Any, Any], Any], Callable[[], Any]]) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
+from stepwell.frontend.creation import asarray
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.flow import is_data, joined, spec_of, truth
 from stepwell.frontend.logic import and_, or_
@@ -111,6 +112,29 @@ def _number(kind: str) -> Callable[..., Any]:
     return function
 
 
+def _scalar(kind: type[np.generic]) -> Callable[..., Any]:
+    return lambda value, /: asarray(value, kind, copy=True)
+
+
+def _type_of(value: Tensor) -> type[Any]:
+    """Return the type that NumPy's value has where a traced value stands for it."""
+    if value.is_array():
+        return np.ndarray
+    if value.weak:
+        return {"bool": bool, "float": float}.get(value.kind.kind, int)
+    return value.dtype.type
+
+
+def _type(*args: Any, **kwargs: Any) -> Any:
+    (value,) = args if len(args) == 1 else (None,)
+    return _type_of(value) if isinstance(value, Tensor) else type(*args, **kwargs)
+
+
+def _isinstance(value: Any, kinds: Any, /) -> bool:
+    found = isinstance(value, kinds)
+    return found or (isinstance(value, Tensor) and issubclass(_type_of(value), kinds))
+
+
 def _range(*bounds: Any) -> Any:
     for bound in bounds:
         if isinstance(bound, Tensor) and (bound.shape or bound.kind.kind == "float"):
@@ -173,6 +197,9 @@ def _nditer(*_: Any, **__: Any) -> NoReturn:
     )
 
 
+SCALARS = tuple(np.dtype(code).type for code in "?bhilqBHILQefd")
+"""NumPy's types of numbers, called to convert a value; `l` and `q` are one or two types."""
+
 PYTHONS: dict[Any, Callable[..., Any]] = {
     builtins.enumerate: _enumerate,
     builtins.zip: _zip,
@@ -181,14 +208,17 @@ PYTHONS: dict[Any, Callable[..., Any]] = {
     builtins.bool: _number("i1"),
     builtins.float: _number("f64"),
     builtins.int: _number("i64"),
+    builtins.isinstance: _isinstance,
     builtins.len: _length,
     builtins.max: _extreme(operator.gt),
     builtins.min: _extreme(operator.lt),
     builtins.range: _range,
     builtins.reversed: _reversed,
     builtins.sum: _sum,
+    builtins.type: _type,
     np.ndenumerate: _ndenumerate,
     np.nditer: _nditer,
+    **{kind: _scalar(kind) for kind in SCALARS},
     **MATHS,
 }
 """The replacements of Python's builtins for traced values, by the builtin."""

@@ -154,17 +154,19 @@ class Tensor(HostProtocols):
             return format(known, spec)
         if self.graph.spelled is not None:
             return self.graph.spelled(self, spec)
-        self._known()
+        if self.graph.branches:  # it stands for many numbers
+            self.refuse("number", "the number in a traced value is not known while tracing")
         return repr(self)
 
     def __hash__(self) -> int:
-        self._known()
-        return id(self)
-
-    def _known(self) -> None:
-        """Refuse to format or hash a value in a traced branch: it stands for many numbers."""
-        if self.graph.branches:
-            self.refuse("number", "the number in a traced value is not known while tracing")
+        """Return the hash of a known number: a dict or set finds a number by its value."""
+        if self.graph.keys:
+            return id(self)
+        if self.shape:
+            raise TypeError("unhashable type: 'numpy.ndarray'")
+        if (known := self.operators["content"](self)) is not None:
+            return hash(known.item())
+        self.refuse("key", "a dict or set finds a number by its value, which is not known")
 
     __add__ = _binary(np.add)
     __radd__ = _binary(np.add, reflected=True)

@@ -20,7 +20,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import get_ident
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,6 +111,8 @@ class Trace:
     """Callables that return the exceptions caught by each enclosing ``try`` statement."""
     ranges: Ranges = field(default_factory=Ranges)
     """The value ranges of integers."""
+    keys: ClassVar[bool] = False
+    """Whether its values may be keys of a dict, as those of a graph are."""
     spelled: Callable[[Tensor, str], str] | None = None
     """Spells values in the message of an exception; None outside of such a message."""
     watch: Callable[[str, tuple[Tensor, ...]], None] | None = None
