@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from importlib import import_module
+from operator import attrgetter
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -140,6 +142,26 @@ class Function:
         method = MethodType(self.__wrapped__, instance)
         bound = own[f"__jit_{id(self)}__"] = _Method(method, self._static, (), self._given_options)
         return bound
+
+    def __reduce__(self) -> Any:
+        """Pickle as Python pickles a function: by its name, where the name is this object's."""
+        name = (
+            getattr(self.__wrapped__, "__module__", ""),
+            getattr(self.__wrapped__, "__qualname__", ""),
+        )
+        try:
+            by_name = _named(*name) is self
+        except (AttributeError, ImportError):
+            by_name = False
+        if by_name:
+            return _named, name
+        return Function, (self.__wrapped__, sorted(self._static), (), self._given_options)
+
+    def __deepcopy__(self, memory: Any) -> Function | None:
+        wrapped = deepcopy(self.__wrapped__, memory)
+        if wrapped is self.__wrapped__:  # a function, of which Python makes no copies either
+            return self
+        return Function(wrapped, self._static, (), self._given_options)
 
     def __repr__(self) -> str:
         return f"<stepwell.jit {self.__name__}{self._signature}>"
@@ -409,6 +431,11 @@ class Function:
             checks=self._checks,
             donated=self._donated,
         )
+
+
+def _named(module: str, name: str) -> Any:
+    """Return what a module calls ``name``."""
+    return attrgetter(name)(import_module(module))
 
 
 class _Method(Function):
