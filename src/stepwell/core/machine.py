@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import operator
 import os
 from collections.abc import Iterable
@@ -333,6 +334,8 @@ def machine_of(facts: Facts, threads: int) -> Machine:
 
 
 VARIABLE = "STEPWELL_MACHINE"
+MOST_THREADS = 256
+LOG = logging.getLogger("stepwell")
 
 
 def described_machine() -> Machine:
@@ -350,10 +353,23 @@ def _described(text: str, host: Machine) -> Machine:
 
 def thread_count() -> int:
     """Return the number of threads of programs: STEPWELL_THREADS, or the usable cores."""
-    asked = os.environ.get("STEPWELL_THREADS", "")
-    if asked.isdecimal() and int(asked) > 0:
-        return min(int(asked), 256)
-    return min(usable_threads(), 256)
+    asked = _asked_threads(os.environ.get("STEPWELL_THREADS", ""))
+    return min(asked or usable_threads(), MOST_THREADS)
+
+
+@cache
+def _asked_threads(text: str) -> int:
+    """Return the number in STEPWELL_THREADS; 0, with one warning, if it is none."""
+    digits = text.strip().lstrip("0")
+    if digits.isascii() and digits.isdecimal():
+        return min(int(digits[:9]), MOST_THREADS)
+    if text:
+        LOG.warning(
+            "STEPWELL_THREADS is to be a number from 1 to %d, got %.40r; all cores are used",
+            MOST_THREADS,
+            text,
+        )
+    return 0
 
 
 def thread_limit(threads: int | None) -> int:

@@ -14,7 +14,8 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.diagnostics import CompileError
-from stepwell.core.machine import this_machine
+from stepwell.core.host import usable_threads
+from stepwell.core.machine import this_machine, thread_count
 from stepwell.core.signature import Signature, Tensor
 from stepwell.core.targets import Target
 from stepwell.runtime import program as programs
@@ -91,6 +92,29 @@ def test_jitted_functions_start_no_more_threads_than_they_may_use() -> None:
     command = [sys.executable, "-c", WORKERS]
     environment = {"STEPWELL_THREADS": "4"}
     assert lines_of(command, environment) == ["1 0", "3 2", "2 2", "100 3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("3", 3), (" 04 ", 4), ("1000000000000", 256), ("9" * 5000, 256), ("", 0)]
+)
+def test_the_number_in_the_environment(
+    text: str, number: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("STEPWELL_THREADS", text)
+    assert thread_count() == (number or min(usable_threads(), 256))
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("text", ["two", "-1", "0", "1.5", "٣", "4" * 9 + "x" * 900])
+def test_what_is_no_number_in_the_environment_is_told_once(
+    text: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("STEPWELL_THREADS", text)
+    for _ in range(2):
+        assert thread_count() == min(usable_threads(), 256)
+    (found,) = caplog.messages
+    assert found.startswith("STEPWELL_THREADS is to be a number from 1 to 256, got '")
+    assert len(found) < 150
 
 
 def lines_of(command: Sequence[str], environment: dict[str, str]) -> list[str]:
