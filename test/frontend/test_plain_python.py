@@ -304,6 +304,13 @@ def membership(v: Any, n: Any) -> Any:
     return count, n in {3, 5}, n in {7: "seven"}, 3 in v, n not in v, v in [v], 5 in [v[0], 5]
 
 
+def column_by_column(x: Any, v: Any) -> Any:
+    flat, by_rows = x.flatten("F"), v[:4].reshape(2, 2, order="F")
+    flat[0] = 9
+    folded = x.reshape(2, -1, order="F"), np.reshape(x.T, (2, 6), order="F"), v.ravel("K")
+    return flat, by_rows, np.ravel(x, "F"), folded, np.array(x, order="F") + np.zeros(4, order="F")
+
+
 SPD = np.diag(np.full(12, 14.0)) + np.outer(W, W) / 10
 
 PROGRAMS: list[tuple[Any, ...]] = [
@@ -319,6 +326,7 @@ PROGRAMS: list[tuple[Any, ...]] = [
     *((cholesky, SPD), (aliases_through_branches, X, V), (aliases_through_branches, X, V + 1)),
     *((power, np.eye(3) * 0.9), (loop_of_nothing, V, -2), (loop_of_nothing, V, 2)),
     (kinds, V, 2.5, 3, True, np.float32(2), np.float64(2), np.int8(1), np.array(7), np.bool_(True)),
+    (column_by_column, X, V),
     (kinds, V > 1, np.array(2.5), 2.5),
     *((scalar_types, X, 3), (membership, V, 3), (membership, V, 7), (membership, V, np.int8(9))),
 ]
@@ -367,6 +375,16 @@ def looks_up(x: Any) -> Any:
     return {0.0: 1, 1.0: 2}.get(x[0, 0], 3)
 
 
+def written_in_columns(x: Any) -> Any:
+    columns = x.ravel("F")
+    columns[0] = 1
+    return columns, x
+
+
+def as_in_memory(x: Any) -> Any:
+    return x.T.ravel("K")
+
+
 def gathers(x: Any) -> Any:
     return len({x[0, 1], x[0, 1] * 1})
 
@@ -405,6 +423,8 @@ def listed(x: Any) -> Any:
         (changes_a_dict, sw.TraceError, 3, "a dict is changed in a branch or loop"),
         (raises, sw.TraceError, 2, "an exception is raised in a loop, or on each way"),
         (looks_up, sw.TraceError, 1, "a dict or set finds a number by its value"),
+        (written_in_columns, sw.TraceError, 2, "may lie in the same memory as another"),
+        (as_in_memory, sw.TraceError, 1, "order='K' asks how an array lies in memory"),
         (gathers, sw.TraceError, 1, "a dict or set finds a number by its value"),
         (of_many, ValueError, 1, "truth value of an array with more than one element is ambiguous"),
         (grows, sw.TraceError, 2, r"'y' is f64\[4\] before a loop and f64\[8\] after an iteration"),

@@ -47,9 +47,14 @@ def _new_shape(x: Any, shape: Any) -> tuple[int, ...]:
 
 @public()
 def reshape(a: Any, shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
-    """Return the elements of ``a``, row by row, in another ``shape``; one size may be -1."""
-    in_order(order)
+    """Return the elements of ``a`` in another ``shape``; one size may be -1.
+
+    order : C is row by row, F is column by column
+    """
     value = lift(a)
+    if by_columns(value, order):
+        sizes = _new_shape(value, shape)
+        return _turned(reshape(_turned(value), sizes[::-1]))
     sizes = _new_shape(value, shape)
     if copy:
         value = fresh(value)
@@ -94,10 +99,26 @@ def _is_run(index: Any) -> bool:
     return True
 
 
+def _turned(x: Tensor) -> Tensor:
+    return permute_dims(x, range(x.ndim)[::-1])
+
+
 def in_order(order: Any) -> None:
     """Refuse orders of elements other than row-major."""
     if order not in (None, "C", "K", "A"):
         raise TraceError(f"order={order!r} is not known to Stepwell: arrays lie row by row")
+
+
+def by_columns(x: Tensor, order: Any) -> bool:
+    """Whether elements are read in column-major order; refuse an order that depends on memory."""
+    if order not in (None, "C", "F", "K", "A"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    if order in ("A", "K") and x.ndim > 1:
+        raise TraceError(
+            f"order={order!r} asks how an array lies in memory, which a traced value does not "
+            "have; write 'C' for the order of rows, 'F' for that of columns"
+        )
+    return order == "F"
 
 
 @method("reshape")
@@ -266,17 +287,15 @@ def flip(m: Any, axis: Any = None) -> Tensor:
 
 @public(method=True)
 def ravel(a: Any, order: str = "C") -> Tensor:
-    """Return the elements of ``a``, in row-major order, along one axis."""
-    in_order(order)
+    """Return the elements of ``a`` along one axis, row by row, or column by column (F)."""
     value = lift(a)
-    return reshape(value, (value.size,))
+    return reshape(value, (value.size,), order)
 
 
 @method()
 def flatten(x: Any, order: str = "C") -> Tensor:
-    """Return a copy of the elements of ``x``, in row-major order, along one axis."""
-    in_order(order)
-    return reshape(fresh(lift(x)), (lift(x).size,))
+    """Return a copy of the elements of ``x`` along one axis; ``order``: as in `ravel`."""
+    return fresh(reshape(lift(x), (lift(x).size,), order))
 
 
 @public(method=True)

@@ -159,8 +159,8 @@ def _python_message(error: TypeError) -> str:
     return said if said.startswith("got") else f"got {said}"
 
 
-_HARMLESS = {"order": (None, "C", "K", "A"), "subok": (False, True), "device": (None, "cpu")}
-"""Arguments that have no effect here."""
+_HARMLESS = {"order": (None, "C", "F", "K", "A"), "subok": (False, True), "device": (None, "cpu")}
+"""Arguments that have no effect here: the order in memory of a new array, for example."""
 
 
 def _check_default(name: str, key: str, value: Any, theirs: inspect.Signature) -> None:
@@ -171,8 +171,6 @@ def _check_default(name: str, key: str, value: Any, theirs: inspect.Signature) -
         return
     if isinstance(value, str | bool) and value in (default, *_HARMLESS.get(key, ())):
         return
-    if key == "order":
-        raise TraceError(f"order='{value}' is not known to Stepwell: arrays lie row by row")
     raise TraceError(f"numpy.{name}: '{key}' is not known to Stepwell")
 
 
