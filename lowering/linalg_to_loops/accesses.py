@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, NoneAttr, StridedLayoutAttr, VectorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, VectorType
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from stepwell.analysis.structured import in_panels, stride
+from stepwell.analysis.structured import element, in_panels, stride
 from stepwell.dialects.kernel.levels import MASK
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.first_lanes import load_first, store_first
@@ -18,7 +18,7 @@ from stepwell.lowering.linalg_to_loops.plan import Buffer, Plan
 from stepwell.lowering.linalg_to_loops.strides import load_strided
 from stepwell.lowering.linalg_to_loops.structured import Access
 from stepwell.lowering.linalg_to_loops.virtual_padding import PaddedReader
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer, is_dense
 from stepwell.transforms.kernels.schedule.vectors import STRIDES
 
 WIDEST = 64
@@ -87,7 +87,7 @@ class Memory:
             extents = [*extents, Index.of(self.lanes)]
         shape = [DYNAMIC_INDEX if e.number is None else e.number for e in extents]
         dynamic = [self.writer.value(e) for e in extents if e.number is None]
-        op = memref.AllocaOp.get(element_of(value), 64, shape, dynamic)
+        op = memref.AllocaOp.get(element(value), 64, shape, dynamic)
         return self.writer.result(op, value.name_hint)
 
     def _ends_masked(self) -> bool:
@@ -153,7 +153,7 @@ class Memory:
 
     def _step(self, access: Access, point: Point) -> int:
         """Return the stride between lanes if it is in ``STRIDES``, else 0."""
-        if access.buffer in self.scratch or not _unit_stride(access.buffer):
+        if access.buffer in self.scratch or not is_dense(access.buffer):
             return 0
         step = stride(access.exprs, point.axis)
         return step if step in STRIDES else 0
@@ -235,29 +235,18 @@ def _lanes(exprs: Sequence[AffineExpr], point: Point, buffer: SSAValue) -> int:
     if not point.width:
         return 0
     panels = in_panels(tuple(exprs), point.axis)
-    if panels is not None and panels[1] % point.width == 0 and _unit_stride(buffer):
+    if panels is not None and panels[1] % point.width == 0 and is_dense(buffer):
         return point.width  # the vector length divides the panel width
     step = stride(tuple(exprs), point.axis)
     if step == 0:
         return 0
-    return point.width if step == 1 and panels is None and _unit_stride(buffer) else -1
+    return point.width if step == 1 and panels is None and is_dense(buffer) else -1
 
 
 def lanes_at(access: Access, loop: int, width: int) -> int:
     """Return ``width`` where that many neighbours along ``loop`` are contiguous, else 0 or -1."""
     point = Point((), loop, width)
     return _lanes(access.exprs, point, access.buffer)
-
-
-def _unit_stride(buffer: SSAValue) -> bool:
-    assert isinstance(buffer.type, MemRefType)
-    match buffer.type.layout:
-        case NoneAttr():
-            return True
-        case StridedLayoutAttr(strides=strides):
-            return getattr(strides.data[-1], "data", None) == 1
-        case _:
-            return False
 
 
 def _is_accessed(plan: Plan, value: SSAValue) -> bool:

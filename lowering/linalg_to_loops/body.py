@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, MemRefType, NoneAttr, VectorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
@@ -20,7 +20,7 @@ from stepwell.dialects import kernel
 from stepwell.dialects.types import UNKNOWN
 from stepwell.lowering.linalg_to_loops.builder import INDEX, lanes_of, vector_type
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer, is_dense
 from stepwell.transforms.passes import fail
 
 MAX_CONSTANT_LANE = 64
@@ -200,10 +200,8 @@ class BodyWriter:
     ) -> SSAValue:
         """Load a vector along a row, where only the last index varies from lane to lane."""
         buffer, *indices = operands
-        shift, type = shift_of(op.indices[-1]), buffer.type
-        assert isinstance(type, MemRefType)
-        together = isinstance(type.layout, NoneAttr) or (type.get_strides() or [0])[-1] == 1
-        if shift is None or not together or _widths(indices[:-1]):
+        shift = shift_of(op.indices[-1])
+        if shift is None or not is_dense(buffer) or _widths(indices[:-1]):
             return self._gather(op, operands, _widths(operands))
         if _widths([values.get(v, v) for v in shift.others]):
             return self._gather(op, operands, _widths(operands))

@@ -18,12 +18,13 @@ from xdsl.ir import Block, SSAValue
 from xdsl.utils.type import get_element_type_or_self
 
 from stepwell.analysis.products import dot_elements
+from stepwell.analysis.structured import element
 from stepwell.core.dot_instructions import WORD
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.builder import lanes_of, vector_type
 from stepwell.lowering.linalg_to_loops.structured import Structured
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 
 BIAS = IntegerAttr(0x80808080 - (1 << 32), i32)
 """128 in each byte of a word: the sign bit of a signed byte, a number for an unsigned one."""
@@ -35,7 +36,7 @@ def dot_body(op: Structured, row_operand: int, biased: bool) -> Structured:
     biased : whether the bytes of rows are biased to unsigned by 128
     """
     elements = dot_elements(op.body) if op.body is not None else None
-    total = element_of(op.outputs[0].buffer)
+    total = element(op.outputs[0].buffer)
     assert elements is not None and op.body is not None
     if biased:
         elements = ("ui8", elements[1]) if row_operand == 0 else (elements[0], "ui8")

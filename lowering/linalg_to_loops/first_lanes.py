@@ -6,18 +6,17 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import (
-    AnyFloat,
     DenseIntOrFPElementsAttr,
-    FloatAttr,
     IntegerAttr,
     IntegerType,
     VectorType,
     i1,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
+from stepwell.analysis.structured import bits_of, element, zero_of
 from stepwell.lowering.linalg_to_loops.builder import vector_type
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 
 
 def load_first(
@@ -29,8 +28,8 @@ def load_first(
     hint: str | None,
 ) -> SSAValue:
     """Load the first ``left`` lanes of a vector; the others are 0."""
-    type = vector_type(element_of(buffer), width)
-    none = writer.splat(_zero(type.element_type), width)
+    type = vector_type(element(buffer), width)
+    none = writer.splat(zero_of(type.element_type), width)
     operands = [buffer, *(writer.value(i) for i in at), _mask(writer, width, left), none]
     return writer.result(vector.MaskedLoadOp.create(operands=operands, result_types=[type]), hint)
 
@@ -78,7 +77,7 @@ def replace_first(writer: Writer, new: SSAValue, old: SSAValue, left: SSAValue) 
     type = old.type
     assert isinstance(type, VectorType)
     element, width = type.element_type, type.get_shape()[0]
-    number = IntegerType(max(_bits(element), 8))  # i1 does not count lanes
+    number = IntegerType(bits_of(element))  # a byte at least: i1 does not count lanes
     count = writer.result(arith.IndexCastOp(left, number))
     type = vector_type(number, width)
     numbers = DenseIntOrFPElementsAttr.from_list(type, list(range(width)))
@@ -93,15 +92,3 @@ def _mask(writer: Writer, width: int, left: SSAValue) -> SSAValue:
         return writer.result(op, "first")
 
     return writer.shared(("first", width, left), make)
-
-
-def _bits(element: Attribute) -> int:
-    assert isinstance(element, AnyFloat | IntegerType)
-    return element.bitwidth
-
-
-def _zero(element: Attribute) -> FloatAttr | IntegerAttr:
-    if isinstance(element, AnyFloat):
-        return FloatAttr(0.0, element)
-    assert isinstance(element, IntegerType)
-    return IntegerAttr(0, element)

@@ -15,6 +15,7 @@ from stepwell.analysis.levels.tails import (
     parts_of,
     tile_sizes,
 )
+from stepwell.analysis.structured import element
 from stepwell.dialects.kernel.levels import BORDER, MASK, OVERLAP, REPEAT
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.border_rows import through_borders
@@ -33,7 +34,7 @@ from stepwell.lowering.linalg_to_loops.tails import (
 )
 from stepwell.lowering.linalg_to_loops.threads import Opened, in_threads
 from stepwell.lowering.linalg_to_loops.within import rounded, shared_part
-from stepwell.lowering.linalg_to_loops.writer import Index, element_of
+from stepwell.lowering.linalg_to_loops.writer import Index
 
 
 def write_nest(frame: Frame) -> None:
@@ -161,7 +162,7 @@ def _iteration(frame: Frame, taken: Sequence[Taken], points: list[Point]) -> Non
     here = own_points(frame, op, points)
     (output,) = op.carried
     totals = Sum(frame, op).run(here, [start(frame, op, output, p) for p in here])
-    kind, rows = element_of(op.outputs[output].buffer), taken[-2]
+    kind, rows = element(op.outputs[output].buffer), taken[-2]
     count = len(points) // rows.size
     sums = writer.result(memref.AllocaOp.get(kind, 64, [rows.size, count * width]), "sums")
     for n, total in enumerate(totals):

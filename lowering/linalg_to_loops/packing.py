@@ -17,11 +17,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from xdsl.dialects import arith, memref
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, i32
+from xdsl.dialects.builtin import IntegerAttr, i32
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
-from stepwell.analysis.structured import in_panels
+from stepwell.analysis.structured import in_panels, loop_extents, zero_of
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.accesses import lanes_at
 from stepwell.lowering.linalg_to_loops.body import Point
@@ -245,7 +245,7 @@ class Packing:
         if c == begin:
             return value
         moved = [min(n + c - begin, width) for n in range(width)]
-        empty = self.writer.splat(self.widening.zero, width)
+        empty = self.writer.splat(zero_of(self.widening.element), width)
         return self.writer.shuffle(value, empty, moved, value.name_hint)
 
     def _across(self, c: Index, many: int, last: Index) -> None:
@@ -331,7 +331,9 @@ class Packing:
 
     def _clear(self, k: Index, first: int) -> None:
         """Set a row of the panel to zero from its ``first`` column on."""
-        empty = self.writer.splat(self.widening.zero, self.width if self.width > 1 else 0)
+        empty = self.writer.splat(
+            zero_of(self.widening.element), self.width if self.width > 1 else 0
+        )
         for c in range(first, self.columns, self.width):
             self._store(empty, k, Index.of(c))
 
@@ -372,8 +374,5 @@ def biases(packing: Packing, width: int, element: str) -> list[SSAValue]:
 
 def size_of(op: Structured, k: int) -> int:
     """Return the extent of loop ``k``, DYNAMIC_INDEX where no operand's type has it."""
-    here = AffineDimExpr(k)
-    for access in op.inputs:
-        if here in access.exprs and isinstance(access.buffer.type, MemRefType):
-            return access.buffer.type.get_shape()[access.exprs.index(here)]
-    return DYNAMIC_INDEX
+    reads = [(access.buffer, access.exprs) for access in op.inputs]
+    return loop_extents(len(op.reductions), reads)[k]

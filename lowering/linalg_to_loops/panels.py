@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import AnyFloat, IntegerType
 from xdsl.ir import Block, SSAValue
 
-from stepwell.analysis.structured import in_panels
+from stepwell.analysis.structured import element, in_panels
 from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.packing import Packing
 from stepwell.lowering.linalg_to_loops.plan import Plan
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.threads import Opened, in_threads
-from stepwell.lowering.linalg_to_loops.writer import NAMES, Index, element_of
+from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
 from stepwell.transforms.passes import fail
 
 
@@ -83,7 +83,7 @@ def _check(plan: Plan, copy: Structured, column: int, columns: int) -> None:
         fail(copy.op, f"packing into panels {said}")
     if len(copy.inputs) != 1 or columns % copy.width or not _only_casts(copy.body):
         fail(copy.op, "packing into panels needs one operand, copied in whole vectors")
-    kind = element_of(copy.outputs[0].buffer)
+    kind = element(copy.outputs[0].buffer)
     if not isinstance(kind, AnyFloat | IntegerType):
         fail(copy.op, f"elements of type {kind} are not packed into panels")
 

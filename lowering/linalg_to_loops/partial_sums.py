@@ -12,8 +12,9 @@ from math import prod
 from xdsl.dialects import arith, memref
 from xdsl.ir import SSAValue
 
+from stepwell.analysis.structured import element
 from stepwell.lowering.linalg_to_loops.contraction_levels import ContractionLevels, Ranges
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer
 
 
 class PartialSums:
@@ -29,7 +30,7 @@ class PartialSums:
         *high, wide = sizes
         self.sizes, columns = high, self.of.tile[1]
         shape = [prod(high) * (wide // columns), columns]
-        op = memref.AllocaOp.get(element_of(self.of.sum.outputs[0].buffer), 64, shape)
+        op = memref.AllocaOp.get(element(self.of.sum.outputs[0].buffer), 64, shape)
         self.scratch = self.writer.result(op, "sums")
         self.rows = shape[0]
 

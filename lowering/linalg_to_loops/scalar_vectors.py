@@ -29,15 +29,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, math, memref, scf, vector
-from xdsl.dialects.builtin import AnyFloat, IndexType, MemRefType, VectorType
+from xdsl.dialects.builtin import AnyFloat, IndexType, VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from stepwell.analysis.combiners import COMBINERS
-from stepwell.analysis.structured import constant_of
+from stepwell.analysis.structured import constant_of, yielded
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.upstream.effects import touches_nothing
 from stepwell.lowering.linalg_to_loops.builder import vector_type
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer, is_dense
 
 INTERLEAVED_VECTORS = 2
 """Vectors computed side by side, which hides the latency of an addition."""
@@ -109,11 +109,11 @@ def _fits(op: Operation, loop: scf.ForOp, element: Attribute) -> bool:
             steps = [step_of(v, loop) for v in op.indices]
             if op.res.type != element or any(steps[:-1]):
                 return False
-            return not steps or steps[-1] == 0 or (steps[-1] == 1 and _is_dense(op.memref))
+            return not steps or steps[-1] == 0 or (steps[-1] == 1 and is_dense(op.memref))
         case memref.StoreOp():
             steps = [step_of(v, loop) for v in op.indices]
             moves = steps and not any(steps[:-1]) and steps[-1] == 1
-            return bool(moves) and op.value.type == element and _is_dense(op.memref)
+            return bool(moves) and op.value.type == element and is_dense(op.memref)
         case scf.ForOp():
             fixed = all(step_of(v, loop) == 0 for v in (op.lb, op.ub))
             carried = all(v.type == element for v in op.iter_args)
@@ -147,13 +147,6 @@ def step_of(value: SSAValue, loop: scf.ForOp) -> int | None:
             return 0 if all(step_of(v, loop) == 0 for v in op.operands) else None
 
 
-def _is_dense(buffer: SSAValue) -> bool:
-    """Whether the last axis of a buffer is contiguous."""
-    assert isinstance(buffer.type, MemRefType)
-    strides = buffer.type.get_strides()
-    return strides is not None and strides[-1] == 1
-
-
 def _is_short(loop: scf.ForOp, lanes: int) -> bool:
     """Whether a loop has fewer iterations than a vector has lanes."""
     high = constant_of(loop.ub)
@@ -171,7 +164,7 @@ def _before(loop: scf.ForOp, entry: Block) -> Writer:
 
 def _sum(writer: Writer, loop: scf.ForOp, lanes: int) -> None:
     """Write two vectors at a time, then single ones; the loop begins with their sum."""
-    ends = _yielded(loop.body.block)
+    ends = yielded(loop.body.block)
     kinds = [COMBINERS[type(v.owner)] for v in ends]  # pyright: ignore
     starts = [
         writer.splat(c.identity(value.type), lanes) for value, c in zip(ends, kinds, strict=True)
@@ -294,8 +287,3 @@ class _Vectors:
 def _index(value: SSAValue) -> Index:
     number = constant_of(value)
     return Index.of(value if number is None else number)
-
-
-def _yielded(body: Block) -> Sequence[SSAValue]:
-    assert body.last_op is not None
-    return body.last_op.operands

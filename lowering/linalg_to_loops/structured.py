@@ -16,7 +16,7 @@ from xdsl.ir.affine import (
 
 from stepwell.analysis.combiners import COMBINERS, Combiner
 from stepwell.analysis.levels import NO_LANES, Lanes
-from stepwell.analysis.structured import dims_of
+from stepwell.analysis.structured import dims_of, shape, yielded
 from stepwell.dialects.kernel.levels import PEEL
 from stepwell.dialects.kernel.sharing import parts_of
 from stepwell.lowering.linalg_to_loops.writer import Index, Writer
@@ -103,9 +103,7 @@ class Structured:
         arg = self.argument(output)
         if self.body is None or arg is None or not arg.has_one_use():
             return None
-        last = self.body.last_op
-        assert last is not None
-        new = last.operands[output]
+        new = yielded(self.body)[output]
         owner = new.owner
         if not isinstance(owner, Operation) or not new.has_one_use():
             return None
@@ -133,7 +131,7 @@ def read(op: Operation, lanes: Lanes = NO_LANES) -> Structured | None:
             found = _read_fill(op)
         case memref.CopyOp():
             source, target = op.operands
-            rank = len(_shape(target))
+            rank = len(shape(target))
             maps = tuple(AffineExpr.dimension(i) for i in range(rank))
             found = Structured(
                 op, (False,) * rank, (Access(source, maps),), (Access(target, maps),), None
@@ -146,11 +144,6 @@ def read(op: Operation, lanes: Lanes = NO_LANES) -> Structured | None:
         for loop, low, high in parts_of(op)
     }
     return found
-
-
-def _shape(value: SSAValue) -> tuple[int, ...]:
-    assert isinstance(value.type, MemRefType)
-    return value.type.get_shape()
 
 
 def _read_generic(op: linalg.GenericOp) -> Structured:

@@ -23,14 +23,14 @@ from xdsl.ir.affine import (
     AffineExpr,
 )
 
-from stepwell.analysis.structured import coefficient, stride
+from stepwell.analysis.structured import coefficient, element, shape, stride
 from stepwell.dialects.kernel.levels import MASK
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.first_lanes import all_or_none, between
 from stepwell.lowering.linalg_to_loops.strides import load_strided
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
-from stepwell.lowering.linalg_to_loops.writer import Index, Writer, element_of, vector_type
+from stepwell.lowering.linalg_to_loops.writer import Index, Writer, vector_type
 from stepwell.transforms.kernels.schedule.vectors import STRIDES
 from stepwell.transforms.passes import fail
 
@@ -62,7 +62,7 @@ def take_padding(
             image, there = _copied(op)
             offsets = tuple(_offset(op, e, d) for d, e in enumerate(there.exprs))
             filling = _filling(op, there.buffer, ops)
-            sizes = [_shape(a.buffer) for a in (image, there)]
+            sizes = [shape(a.buffer) for a in (image, there)]
             bounded = _bounded(op, offsets, sizes)
             columns = [size[-1] for size in sizes]
             behind = -1 if min(columns) < 0 else columns[1] - offsets[-1] - columns[0]
@@ -108,10 +108,6 @@ def _filling(op: Structured, buffer: SSAValue, ops: Sequence[Structured]) -> SSA
     if len(values) != 1 or values[0] is None or not isinstance(buffer.owner, memref.AllocOp):
         fail(op.op, "kernel.border needs scratch of the kernel, which one fill writes before")
     return values[0]
-
-
-def _shape(buffer: SSAValue) -> tuple[int, ...]:
-    return buffer.type.get_shape()  # pyright: ignore
 
 
 def _offset(op: Structured, expr: AffineExpr, dim: int) -> int:
@@ -220,7 +216,7 @@ class PaddedReader:
         operands = [*map(self.writer.value, at), lanes]
         load = vector.MaskedLoadOp.create(
             operands=[self.padding.image, *operands, self._filling(width)],
-            result_types=[vector_type(element_of(self.padding.image), width)],
+            result_types=[vector_type(element(self.padding.image), width)],
         )
         return self.writer.result(load, self.hint)
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Block, SSAValue
 
-from stepwell.analysis.structured import widening
+from stepwell.analysis.structured import element, widening
 from stepwell.lowering.linalg_to_loops.builder import Builder, vector_type
 from stepwell.lowering.linalg_to_loops.structured import Structured
-from stepwell.lowering.linalg_to_loops.writer import element_of
 
 
 class Widening:
@@ -17,17 +15,9 @@ class Widening:
     def __init__(self, op: Structured, operand: int) -> None:
         self.body, self.operand = op.body, operand
         self.casts = [] if op.body is None else widening(op.body.args[operand])
-        source = element_of(op.inputs[operand].buffer)
+        source = element(op.inputs[operand].buffer)
         self.element = self.casts[-1].results[0].type if self.casts else source
         """The type of an element after the casts."""
-
-    @property
-    def zero(self) -> FloatAttr | IntegerAttr:
-        """Zero in that type."""
-        if isinstance(self.element, AnyFloat):
-            return FloatAttr(0.0, self.element)
-        assert isinstance(self.element, IntegerType), "checked"
-        return IntegerAttr(0, self.element)
 
     def write(self, writer: Builder, value: SSAValue, lanes: int) -> SSAValue:
         """Widen an element, or a vector of ``lanes``."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.dialects import arith, memref, scf, vector
-from xdsl.dialects.builtin import BoolAttr, IntegerAttr, MemRefType, VectorType
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, MemRefType, NoneAttr, VectorType
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -16,6 +16,7 @@ from xdsl.ir.affine import (
     AffineExpr,
 )
 
+from stepwell.analysis.structured import element
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.builder import INDEX, Builder, vector_type
 
@@ -327,12 +328,12 @@ class Writer(Builder):
         self, buffer: SSAValue, indices: Sequence[Index], width: int = 0, hint: str | None = None
     ) -> SSAValue:
         """Load a scalar, or ``width`` neighbours along the last dimension."""
-        element = element_of(buffer)
+        kind = element(buffer)
         operands = [buffer, *(self.value(i) for i in indices)]
         if width:
-            type = vector_type(element, width)
+            type = vector_type(kind, width)
             return self.result(vector.LoadOp.create(operands=operands, result_types=[type]), hint)
-        return self.result(memref.LoadOp.create(operands=operands, result_types=[element]), hint)
+        return self.result(memref.LoadOp.create(operands=operands, result_types=[kind]), hint)
 
     def store(
         self,
@@ -365,7 +366,8 @@ def below(writer: Writer, a: Index, b: Index, then: Index, other: Index) -> Inde
     return select(writer, writer.compare("slt", a, b), then, other)
 
 
-def element_of(buffer: SSAValue) -> Attribute:
-    """Return the element type of a memref."""
-    assert isinstance(buffer.type, MemRefType)
-    return buffer.type.element_type
+def is_dense(buffer: SSAValue) -> bool:
+    """Whether neighbours along the last axis of a buffer are contiguous."""
+    type = buffer.type
+    assert isinstance(type, MemRefType)
+    return isinstance(type.layout, NoneAttr) or (type.get_strides() or [0])[-1] == 1

@@ -8,10 +8,9 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from stepwell.analysis.reach import spans
-from stepwell.analysis.structured import bytes_of, dims_of
+from stepwell.analysis.structured import bytes_of, dims_of, element
 from stepwell.dialects.kernel.levels import LANE, UNROLL
 from stepwell.lowering.linalg_to_loops.structured import Access
-from stepwell.lowering.linalg_to_loops.writer import element_of
 from stepwell.lowering.nests.frame import Frame
 from stepwell.lowering.nests.places import LANES, LOCAL, Tile
 from stepwell.lowering.nests.scope import Scope
@@ -44,7 +43,7 @@ def place_buffers(frame: Frame, scope: Scope) -> None:
         if (slots := _slots(frame, found, steps)) is not None:
             shape = [frame.lanes, slots]
             hint = buffer.name_hint
-            memory = frame.places.allocate(shape, element_of(buffer), LANES, hint)
+            memory = frame.places.allocate(shape, element(buffer), LANES, hint)
             frame.places.owned[buffer] = memory
             continue
         if known.alloc is None:
@@ -54,7 +53,7 @@ def place_buffers(frame: Frame, scope: Scope) -> None:
         if shape is None or prod(shape) * bytes_of(buffer) > left:
             continue
         left -= prod(shape) * bytes_of(buffer)
-        memory = frame.places.allocate(shape, element_of(buffer), LOCAL, buffer.name_hint)
+        memory = frame.places.allocate(shape, element(buffer), LOCAL, buffer.name_hint)
         points = frame.of_op(scope, frame.extents[number]).points
         begins = [frame.writer.affine(e, points[0].indices) for e in access.exprs]
         frame.places.tiles[buffer] = Tile(memory, tuple(begins))

@@ -8,10 +8,11 @@ from dataclasses import replace
 from xdsl.dialects import memref
 from xdsl.ir import SSAValue
 
+from stepwell.analysis.structured import element
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.combining import combiner_of
 from stepwell.lowering.linalg_to_loops.structured import Structured
-from stepwell.lowering.linalg_to_loops.writer import Index, element_of
+from stepwell.lowering.linalg_to_loops.writer import Index
 from stepwell.lowering.nests.frame import Frame
 from stepwell.lowering.nests.points import compute
 from stepwell.lowering.nests.scope import Scope
@@ -33,7 +34,7 @@ def _in_parts(frame: Frame, number: int, op: Structured, ends: Sequence[Index]) 
     cut, many = level.loop, level.parts
     whole = Scope((Point(tuple(Index() for _ in ends)),), tuple(ends))
     partials = [
-        writer.result(memref.AllocaOp.get(element_of(op.outputs[k].buffer), 64, [many]), "partial")
+        writer.result(memref.AllocaOp.get(element(op.outputs[k].buffer), 64, [many]), "partial")
         for k in op.carried
     ]
     length = writer.divide_up(ends[cut], many)

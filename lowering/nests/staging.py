@@ -9,10 +9,10 @@ from typing import TypeVar
 from xdsl.dialects import arith
 
 from stepwell.analysis.reach import spans
-from stepwell.analysis.structured import dims_of
+from stepwell.analysis.structured import dims_of, element
 from stepwell.dialects.kernel.levels import LANE
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
-from stepwell.lowering.linalg_to_loops.writer import Index, element_of
+from stepwell.lowering.linalg_to_loops.writer import Index
 from stepwell.lowering.nests.frame import Frame
 from stepwell.lowering.nests.places import LOCAL, Tile
 from stepwell.lowering.nests.scope import Scope
@@ -57,7 +57,7 @@ def _copied(frame: Frame, op: Structured, number: int, scope: Scope) -> Tile:
     if key not in frame.local:
         padded = [*shape[:-1], shape[-1] + 1] if _is_walked_down(frame, access, shape) else shape
         hint = f"{access.buffer.name_hint or 'x'}_local"
-        frame.local[key] = frame.places.allocate(padded, element_of(access.buffer), LOCAL, hint)
+        frame.local[key] = frame.places.allocate(padded, element(access.buffer), LOCAL, hint)
     memory = frame.local[key]
     ends = [frame.dim(access.buffer, d) for d in range(len(shape))]
 

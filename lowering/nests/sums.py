@@ -10,11 +10,12 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
+from stepwell.analysis.structured import element
 from stepwell.dialects.kernel.levels import LANE
 from stepwell.lowering.linalg_to_loops.body import Point
 from stepwell.lowering.linalg_to_loops.combining import combine, combiner_of
 from stepwell.lowering.linalg_to_loops.structured import Structured
-from stepwell.lowering.linalg_to_loops.writer import Index, element_of
+from stepwell.lowering.linalg_to_loops.writer import Index
 from stepwell.lowering.nests.frame import Frame
 from stepwell.lowering.nests.places import LANES, LOCAL
 from stepwell.lowering.nests.points import clamped, compute, in_lanes, store, walk
@@ -111,7 +112,7 @@ class Sum:
     # lanes that synchronise between the steps of a sum
 
     def _kinds(self) -> list[Attribute]:
-        return [element_of(self.op.outputs[k].buffer) for k in self.op.carried]
+        return [element(self.op.outputs[k].buffer) for k in self.op.carried]
 
     def _in_steps(
         self,

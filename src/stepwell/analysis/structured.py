@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     AffineMapAttr,
     AnyFloat,
     ArrayAttr,
+    FloatAttr,
     IndexType,
     IntegerAttr,
     IntegerType,
@@ -353,6 +354,14 @@ def bits_of(kind: Attribute) -> int:
             return 8
         case _:
             return kind.bitwidth if isinstance(kind, AnyFloat) else 64
+
+
+def zero_of(kind: Attribute) -> FloatAttr | IntegerAttr:
+    """Return zero in the type of a float or of an integer."""
+    if isinstance(kind, AnyFloat):
+        return FloatAttr(0.0, kind)
+    assert isinstance(kind, IntegerType)
+    return IntegerAttr(0, kind)
 
 
 def bytes_of(value: SSAValue) -> int:

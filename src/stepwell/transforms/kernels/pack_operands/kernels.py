@@ -11,9 +11,7 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
     ArrayAttr,
-    FloatAttr,
     FunctionType,
-    IntegerAttr,
     IntegerType,
     TensorType,
 )
@@ -42,6 +40,7 @@ from stepwell.analysis.structured import (
     indices,
     is_parallel,
     map_attribute,
+    zero_of,
 )
 from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
@@ -297,7 +296,7 @@ def packing_kernel(operand: Operand) -> kernel.FuncOp:
     given.name_hint, created.name_hint = operand.argument.name_hint, "packed"
     into: SSAValue = created
     if operand.extents[operand.column] % operand.width:
-        zero = arith.ConstantOp(_zero(kind))
+        zero = arith.ConstantOp(zero_of(kind))
         fill = linalg.FillOp([zero.result], [created], [target])
         block.add_ops([zero, fill])
         into = fill.results[0]
@@ -332,13 +331,6 @@ def _levels(operand: Operand) -> tuple[Inner, Levels]:
     if prod(operand.sizes) < 2 * ELEMENTS_PER_THREAD:
         return inner, ()
     return inner, in_threads(outer, -(-ELEMENTS_PER_THREAD // max(each, 1)) * unit)
-
-
-def _zero(kind: Attribute) -> FloatAttr | IntegerAttr:
-    if isinstance(kind, IntegerType):
-        return IntegerAttr(0, kind)
-    assert isinstance(kind, AnyFloat)
-    return FloatAttr(0.0, kind)
 
 
 def _unpacked(levels: KernelLevels, operand: Operand, machine: Machine, same: bool) -> Schedule:
