@@ -317,7 +317,8 @@ static int32_t run(Program *p, void **buffers, const int64_t *dims, int64_t byte
   char *arena = nothing;
   if (scratch > 0 && (arena = arena_acquire(p, scratch)) == NULL) return PyErr_NoMemory(), -1;
   int32_t code;
-  const entry_function entry = p->entry; /* meanwhile `replace` may change it */
+  const entry_function entry = p->entry; /* `replace` may change both meanwhile */
+  PyObject *failed = p->failed;
   if (p->heavy || bytes + scratch >= HEAVY_BYTES) {
     Py_BEGIN_ALLOW_THREADS
     code = entry(p->threads, buffers, dims, arena);
@@ -327,7 +328,7 @@ static int32_t run(Program *p, void **buffers, const int64_t *dims, int64_t byte
   }
   if (scratch > 0) arena_release(p, arena, scratch);
   if (code) {
-    PyObject *ignored = PyObject_CallFunction(p->failed, "i", (int)code);
+    PyObject *ignored = PyObject_CallFunction(failed, "i", (int)code);
     Py_XDECREF(ignored);
     if (!PyErr_Occurred()) PyErr_Format(PyExc_RuntimeError, "the program failed with error %d", (int)code);
   }
@@ -488,13 +489,13 @@ static PyObject *program_invoke(PyObject *self, PyObject *const *args, Py_ssize_
 
 /* Run the code of another program with the same arguments and results from now on.
 
-   The replaced library stays loaded: other threads may be in it. */
+   The replaced library and its `failed` are kept: other threads may be in them. */
 static PyObject *program_replace(PyObject *self, PyObject *other) {
   Program *p = (Program *)self, *q = (Program *)other;
   if (!Py_IS_TYPE(other, Py_TYPE(self)) || p->foreign || q->foreign || p->inputs != q->inputs ||
       p->constants != q->constants || p->outputs != q->outputs || p->dims != q->dims || p->result_dims != q->result_dims)
     return PyErr_Format(PyExc_TypeError, "no program with the same arguments: %R", other);
-  PyObject *keep = PyTuple_Pack(2, p->keep, q->keep);
+  PyObject *keep = PyTuple_Pack(3, p->keep, p->failed, q->keep);
   if (keep == NULL) return NULL;
   p->entry = q->entry, p->shapes = q->shapes, p->checks = q->checks, p->arena_bytes = q->arena_bytes;
   p->static_arena = q->static_arena, p->heavy = q->heavy;
