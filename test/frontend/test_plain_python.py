@@ -1,7 +1,6 @@
 """Plain functions with branches and loops, beside what Python makes of them with NumPy."""
 
 import traceback
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -270,47 +269,6 @@ def loop_of_nothing(v: Any, n: Any) -> Any:
     return v, n
 
 
-def kind_of(v: Any) -> int:
-    if isinstance(v, np.ndarray):
-        return 1 if type(v) is np.ndarray else 2
-    if isinstance(v, bool):
-        return 3
-    if isinstance(v, int | np.integer):
-        return 4 if type(v) is int else 5
-    if isinstance(v, np.float64):
-        return 6
-    return 7 if type(v) in (int, float) else 8 if isinstance(v, Real) else 9
-
-
-def kinds(*values: Any) -> Any:
-    found = [kind_of(v) for v in values]
-    if values[0].sum() > 0:  # types are known in a branch too
-        more = [kind_of(values[0][0]), kind_of(values[0].max()), kind_of(values[0].argmax())]
-    else:
-        more = [0, 0, 0]
-    return found, more, issubclass(type(values[0]), np.ndarray)
-
-
-def scalar_types(x: Any, n: Any) -> Any:
-    total = np.float32(x.sum()) + np.ones(2, np.float32) * np.float64(n)
-    return total, np.int8(x), np.float16(n), np.bool_(x[0, 1]), np.uint64(n), np.intp(x.max())
-
-
-def membership(v: Any, n: Any) -> Any:
-    count = 0
-    for x in v:
-        if x in (2, 4.0) or x not in [0.0, n, None, "a"]:
-            count += 1
-    return count, n in {3, 5}, n in {7: "seven"}, 3 in v, n not in v, v in [v], 5 in [v[0], 5]
-
-
-def column_by_column(x: Any, v: Any) -> Any:
-    flat, by_rows = x.flatten("F"), v[:4].reshape(2, 2, order="F")
-    flat[0] = 9
-    folded = x.reshape(2, -1, order="F"), np.reshape(x.T, (2, 6), order="F"), v.ravel("K")
-    return flat, by_rows, np.ravel(x, "F"), folded, np.array(x, order="F") + np.zeros(4, order="F")
-
-
 SPD = np.diag(np.full(12, 14.0)) + np.outer(W, W) / 10
 
 PROGRAMS: list[tuple[Any, ...]] = [
@@ -325,10 +283,6 @@ PROGRAMS: list[tuple[Any, ...]] = [
     *((mandelbrot, np.array([0.5, 0.9])), (ping_pong, W, W * 0), (numbers_of, V)),
     *((cholesky, SPD), (aliases_through_branches, X, V), (aliases_through_branches, X, V + 1)),
     *((power, np.eye(3) * 0.9), (loop_of_nothing, V, -2), (loop_of_nothing, V, 2)),
-    (kinds, V, 2.5, 3, True, np.float32(2), np.float64(2), np.int8(1), np.array(7), np.bool_(True)),
-    (column_by_column, X, V),
-    (kinds, V > 1, np.array(2.5), 2.5),
-    *((scalar_types, X, 3), (membership, V, 3), (membership, V, 7), (membership, V, np.int8(9))),
 ]
 
 
@@ -371,24 +325,6 @@ def raises(x: Any) -> Any:
     return x
 
 
-def looks_up(x: Any) -> Any:
-    return {0.0: 1, 1.0: 2}.get(x[0, 0], 3)
-
-
-def written_in_columns(x: Any) -> Any:
-    columns = x.ravel("F")
-    columns[0] = 1
-    return columns, x
-
-
-def as_in_memory(x: Any) -> Any:
-    return x.T.ravel("K")
-
-
-def gathers(x: Any) -> Any:
-    return len({x[0, 1], x[0, 1] * 1})
-
-
 def of_many(x: Any) -> Any:
     if x > 0:
         return x
@@ -422,10 +358,6 @@ def listed(x: Any) -> Any:
         (appends, sw.TraceError, 3, "'append' is called in a branch or loop that only the run"),
         (changes_a_dict, sw.TraceError, 3, "a dict is changed in a branch or loop"),
         (raises, sw.TraceError, 2, "an exception is raised in a loop, or on each way"),
-        (looks_up, sw.TraceError, 1, "a dict or set finds a number by its value"),
-        (written_in_columns, sw.TraceError, 2, "may lie in the same memory as another"),
-        (as_in_memory, sw.TraceError, 1, "order='K' asks how an array lies in memory"),
-        (gathers, sw.TraceError, 1, "a dict or set finds a number by its value"),
         (of_many, ValueError, 1, "truth value of an array with more than one element is ambiguous"),
         (grows, sw.TraceError, 2, r"'y' is f64\[4\] before a loop and f64\[8\] after an iteration"),
         (bound_and_written, sw.TraceError, 2, "'y' is bound to another array in a loop"),
