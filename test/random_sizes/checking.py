@@ -55,7 +55,7 @@ def check(seed: int, target: str = "c") -> str:
     tried = cases(program, first, seed)
     text = program.text
     try:
-        options = {"target": target, "name": f"seed{seed}.mlir"}
+        options: dict[str, Any] = {"target": target, "name": f"seed{seed}.mlir"}
         if seed % 2:
             compiled = sw.compile(text, **options)
         else:  # first for one call, then whole when another needs it
