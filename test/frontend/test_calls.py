@@ -161,6 +161,12 @@ def test_numbers_that_do_not_fit_are_refused() -> None:
     np.testing.assert_array_equal(f(i, -(2**63)), i * -(2**63))
 
 
+def test_integers_beyond_64_bits_are_refused() -> None:
+    for number in (2**63, -(10**30)):
+        with pytest.raises(OverflowError, match="argument 'n': a Python integer is an int64 here"):
+            sw.jit(lambda n: n + 1)(number)
+
+
 def test_a_default_that_may_change_is_read_in_every_call() -> None:
     default = [X]
     f = sw.jit(lambda x, d=default: x + d[0])

@@ -39,6 +39,17 @@ def scalar_types(x: Any, n: Any) -> Any:
     return total, np.int8(x), np.float16(n), np.bool_(x[0, 1]), np.uint64(n), np.intp(x.max())
 
 
+def items(x: Any, v: Any, n: Any) -> Any:
+    single = np.ones(2, np.float32) * x[0, 0].item()  # a Python number keeps the dtype
+    places = x.item(5), x.item(1, 2), x.item((2, 3)), x.item(-1), v.max().item(), v[4:].item()
+    return single, places, (x > 3).item(7), v.astype(np.int8).item(3) + 300, np.float32(n).item()
+
+
+def deletes(x: Any) -> Any:
+    del x[0]
+    return x
+
+
 def membership(v: Any, n: Any) -> Any:
     count = 0
     for x in v:
@@ -58,6 +69,7 @@ PROGRAMS: list[tuple[Any, ...]] = [
     (column_by_column, X, V),
     (kinds, V > 1, np.array(2.5), 2.5),
     (kinds, V, 2.5, 3, True, np.float32(2), np.float64(2), np.int8(1), np.array(7), np.bool_(True)),
+    *((items, X, V, 4), (deletes, X)),
     *((scalar_types, X, 3), (membership, V, 3), (membership, V, 7), (membership, V, np.int8(9))),
 ]
 
@@ -86,9 +98,14 @@ def gathers(x: Any) -> Any:
     return len({x[0, 1], x[0, 1] * 1})
 
 
+def halves(x: Any) -> Any:
+    return x if x.sum() < 1 else halves(x / 2)
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
+        (halves, "'halves' calls itself, and nothing known while tracing ends that"),
         (looks_up, "a dict or set finds a number by its value"),
         (gathers, "a dict or set finds a number by its value"),
         (written_in_columns, "may lie in the same memory as another"),

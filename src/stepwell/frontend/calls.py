@@ -154,7 +154,13 @@ def argument_of(path: str, leaf: Any) -> tuple[Any, Argument]:
         return array, Argument(path, as_dtype(array.dtype), array.shape, variable=True)
     if is_number(leaf):
         kind = as_dtype("f64") if isinstance(leaf, float) else number_dtype(leaf)
-        return np.asarray(leaf, kind.numpy), Argument(path, kind, (), weak=True)
+        try:
+            return np.asarray(leaf, kind.numpy), Argument(path, kind, (), weak=True)
+        except OverflowError:
+            raise OverflowError(
+                f"argument '{path}': a Python integer is an int64 here; pass it as a float, or in "
+                "static_argnames"
+            ) from None
     if isinstance(leaf, ShapeDtypeStruct):
         kind = dtype_of(leaf.dtype)
         if kind is None:

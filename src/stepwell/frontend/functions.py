@@ -37,7 +37,7 @@ from stepwell.frontend.pytree import dispatched, flatten, paths, unflatten
 from stepwell.frontend.retraces import MAX_TRACES, CacheInfo, limit_of
 from stepwell.frontend.state.donation import donated_names, warn_of_copies
 from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.traced import Known, Traced, name_of, result_of, trace
+from stepwell.frontend.traced import Known, Traced, endless, name_of, result_of, trace
 from stepwell.frontend.tracing import active_trace
 from stepwell.frontend.variants import Tracer, Variant, Variants
 from stepwell.runtime.extension import Dispatcher, prepare
@@ -338,10 +338,7 @@ class Function:
         try:
             returned, tree = flatten(flowing.call(self.__wrapped__, *bound.args, **bound.kwargs))
         except RecursionError:
-            raise TraceError(
-                f"'{self.__name__}' calls itself, and nothing known while tracing ends that; "
-                "name the argument that ends it in static_argnames"
-            ) from None
+            raise TraceError(endless(self.__name__)) from None
         if any(value.stamp for value in plain):
             raise TraceError(
                 f"'{self.__name__}' assigns to an array that is not part of the trace; "

@@ -53,10 +53,10 @@ class HostProtocols(Handle):
         self.refuse("number", "the number in a traced value is not known while tracing")
 
     def item(self, *index: Any) -> Any:
-        """Return an element of a known value; raise otherwise: there is no number yet."""
+        """Return an element as a Python number."""
         if (known := self.operators["content"](self)) is not None:
             return known.item(*index)
-        self.refuse("number", "the number in a traced value is not known while tracing")
+        return self.operators["item"](self, *index)
 
     def tolist(self) -> Any:
         """Return the elements of a known value; raise otherwise: there are no numbers yet."""

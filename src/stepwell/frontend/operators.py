@@ -39,6 +39,7 @@ Tensor.operators.update(
     call_ufunc=ufuncs.call_ufunc,
     fitting=assignment.fitting,
     getitem=assignment.getitem,
+    item=ufuncs.item,
     setitem=assignment.setitem,
     ufunc=ufuncs.ufunc,
     write=assignment.write,

@@ -123,6 +123,9 @@ class Tensor(HostProtocols):
     def __setitem__(self, index: Any, value: Any) -> None:
         self.operators["setitem"](self, index, value)
 
+    def __delitem__(self, index: Any) -> None:
+        raise ValueError("cannot delete array elements")
+
     def fill(self, value: Any) -> None:
         """Write a number to every element."""
         self.operators["setitem"](self, ..., value)

@@ -150,6 +150,14 @@ def _result_type(type: str, name: str, into: int | None) -> str:
 _PLAIN = re.compile(r"[\w.'\[\]-]{1,60}", re.ASCII)
 
 
+def endless(name: str) -> str:
+    """Return the message that tracing a function does not end."""
+    return (
+        f"'{name}' calls itself, and nothing known while tracing ends that; "
+        "name the argument that ends it in static_argnames"
+    )
+
+
 def trace(
     function: Callable[..., Any],
     signature: inspect.Signature,
@@ -238,7 +246,10 @@ def _run(
         values[argument] = unflatten(tree, handed[argument])
     bound = signature.bind_partial()
     bound.arguments = {n: values[n] for n in signature.parameters if n in values}
-    result = flowing.call(function, *bound.args, **bound.kwargs)
+    try:
+        result = flowing.call(function, *bound.args, **bound.kwargs)
+    except RecursionError:
+        raise TraceError(endless(name_of(function))) from None
     for argument, tree in call.trees:
         _check_unchanged(argument, values[argument], tree, handed[argument], name_of(function))
     return result

@@ -51,6 +51,19 @@ def rounded(x: Tensor, digits: int | None) -> Any:
     return weakened(cast(x if x.kind.kind != "float" else e.round(x), INTEGER))
 
 
+def item(x: Tensor, *index: Any) -> Tensor:
+    """Return ``x.item()``, ``x.item(k)`` of the elements in order, or ``x.item(i, j)``."""
+    place = index[0] if len(index) == 1 and isinstance(index[0], tuple) else index
+    if not place and x.size != 1:
+        raise ValueError("can only convert an array of size 1 to a Python scalar")
+    if place and len(place) not in (1, x.ndim):
+        raise ValueError("incorrect number of indices for array")
+    flat = len(place) < 2 or not x.ndim
+    element = x.reshape(-1)[place[0] if place else 0] if flat else x[place]
+    kind = {"float": "f64", "bool": "bool"}.get(x.kind.kind, "i64")
+    return weakened(cast(element, as_dtype(kind)))
+
+
 def ufunc(function: Any, *inputs: Any, dtype: Any = None) -> Any:
     """Return the result of the NumPy ufunc for ``inputs``, computed by our counterpart."""
     try:
