@@ -39,12 +39,12 @@ def lower_versions(function: kernel.FuncOp, lower: Callable[[kernel.FuncOp], Non
     for each in (*copies, function):
         lower(each)
     entry = function.body.block
-    *rest, end = _detached(function)
-    writer = Writer(entry, entry, function.location)
+    *rest, end = entry.ops
+    writer = Writer(entry, entry, function.location, before=end)
 
     def write(n: int) -> None:
         if n == len(versions):
-            _append(writer, rest)
+            _move(writer, rest)
             return
         (argument, axis), low, high = where[n], versions[n].low.data, versions[n].high.data
         size = memref.DimOp(entry.args[argument], writer.index(axis))
@@ -53,7 +53,6 @@ def lower_versions(function: kernel.FuncOp, lower: Callable[[kernel.FuncOp], Non
         writer.branch(test, lambda: _take_body(writer, copies[n]), lambda: write(n + 1))
 
     write(0)
-    entry.add_op(end)
 
 
 def _lower_first(
@@ -66,11 +65,10 @@ def _lower_first(
     for name in (VERSIONS, *NOT_OF_LOOPS):
         function.attributes.pop(name, None)
     entry = function.body.block
-    *rest, end = _detached(function)
+    *rest, end = entry.ops
     for op in reversed(rest):
-        op.erase()
-    _take_body(Writer(entry, entry, function.location), copy)
-    entry.add_op(end)
+        entry.erase_op(op)
+    _take_body(Writer(entry, entry, function.location, before=end), copy)
 
 
 def _size(function: kernel.FuncOp, loop: int) -> tuple[int, int]:
@@ -89,9 +87,8 @@ def _take_body(writer: Writer, copy: kernel.FuncOp) -> None:
         if old.first_use is not None and old.type != new.type:
             value = _as_type(writer, new, old.type)
         old.replace_all_uses_with(value)
-    *ops, end = _detached(copy)
-    _append(writer, ops)
-    end.erase()
+    *ops, _ = copy.body.block.ops
+    _move(writer, ops)
 
 
 def _as_type(writer: Writer, argument: SSAValue, kind: Attribute) -> SSAValue:
@@ -113,13 +110,8 @@ def _as_type(writer: Writer, argument: SSAValue, kind: Attribute) -> SSAValue:
     )
 
 
-def _detached(function: kernel.FuncOp) -> list[Operation]:
-    ops = list(function.body.block.ops)
+def _move(writer: Writer, ops: Sequence[Operation]) -> None:
+    """Move ops to where ``writer`` writes."""
     for op in ops:
         op.detach()
-    return ops
-
-
-def _append(writer: Writer, ops: Sequence[Operation]) -> None:
-    for op in ops:
-        writer.block.add_op(op)
+        writer.insert(op)
