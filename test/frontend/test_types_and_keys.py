@@ -34,6 +34,21 @@ def kinds(*values: Any) -> Any:
     return found, more, issubclass(type(values[0]), np.ndarray)
 
 
+def kinds_of_parts(x: Any, v: Any, n: Any) -> Any:
+    part, chosen = v[:n], v[v > 1]
+    bounds: Any = range(n)
+    tests = isinstance(part, np.ndarray), isinstance(chosen, np.ndarray), isinstance(bounds, range)
+    return tests, type(part) is np.ndarray, isinstance(part, list), type(bounds) is range, x.sum()
+
+
+def in_ranges(v: Any, n: Any) -> Any:
+    found = 0
+    for x in v:
+        if x in range(1, 9, 3) or x + 0.5 in range(9) or x in range(3, -1, -3):
+            found += 1
+    return found, n in range(5), n not in range(-4, 4, 2), n in range(0), n in range(9, 2, -2)
+
+
 def scalar_types(x: Any, n: Any) -> Any:
     total = np.float32(x.sum()) + np.ones(2, np.float32) * np.float64(n)
     return total, np.int8(x), np.float16(n), np.bool_(x[0, 1]), np.uint64(n), np.intp(x.max())
@@ -69,6 +84,7 @@ PROGRAMS: list[tuple[Any, ...]] = [
     (column_by_column, X, V),
     (kinds, V > 1, np.array(2.5), 2.5),
     (kinds, V, 2.5, 3, True, np.float32(2), np.float64(2), np.int8(1), np.array(7), np.bool_(True)),
+    *((kinds_of_parts, X, V, 3), (in_ranges, V, 3), (in_ranges, V * 2, np.uint8(7))),
     *((items, X, V, 4), (deletes, X)),
     *((scalar_types, X, 3), (membership, V, 3), (membership, V, 7), (membership, V, np.int8(9))),
 ]

@@ -9,7 +9,7 @@ from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.flow import as_spec, if_, is_data, joined, spec_of, truth, typed
-from stepwell.frontend.promotion import BOOL, is_number
+from stepwell.frontend.promotion import BOOL, INTEGER, cast, is_number
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.unbound import ASSIGN, Undefined
 
@@ -103,6 +103,12 @@ def in_(value: Any, values: Any) -> Any:
     """Return ``value in values``: whether an element is ``value``, or equals it."""
     if isinstance(values, Tensor):
         return truth(r.any(e.equal(values, value)))
+    if isinstance(values, range) and isinstance(value, Tensor) and values:
+        low, high = sorted((values[0], values[-1]))
+        step = abs(values.step)
+        if value.kind.kind in ("signed", "unsigned") and value.kind.name != "ui64":
+            value = cast(value, INTEGER)  # which holds the step and the bounds
+        return _and(_and(value >= low, value <= high), value % step == low % step)
     plain = isinstance(values, list | tuple | Set | Mapping)
     if not plain or not any(isinstance(v, Tensor) for v in (value, *values)):
         return value in values

@@ -16,9 +16,11 @@ from stepwell.frontend.errors import TraceError
 from stepwell.frontend.flow import is_data, joined, spec_of, truth
 from stepwell.frontend.logic import and_, or_
 from stepwell.frontend.loops import Items, Range, items_of
+from stepwell.frontend.masked import Masked
 from stepwell.frontend.maths import MATHS
 from stepwell.frontend.promotion import as_dtype, cast, full, is_number, lift
 from stepwell.frontend.runtime_bounds import Window
+from stepwell.frontend.state.variables import TracedVariable, Variable
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.ufuncs import weakened
 
@@ -84,8 +86,8 @@ def _test_of(value: Any) -> Callable[[], Any]:
     return lambda: truth(value) if isinstance(value, Tensor) else bool(value)
 
 
-GOING = (any, all, min, max, sum)
-"""Builtins that iterate over their argument."""
+GOING = (any, all, min, max, sum, isinstance, type)
+"""Builtins that iterate over their argument or ask for its type, whatever it is."""
 
 
 def _sum(values: Any, /, start: Any = 0) -> Any:
@@ -116,8 +118,14 @@ def _scalar(kind: type[np.generic]) -> Callable[..., Any]:
     return lambda value, /: asarray(value, kind, copy=True)
 
 
-def _type_of(value: Tensor) -> type[Any]:
-    """Return the type that NumPy's value has where a traced value stands for it."""
+def _type_of(value: Any) -> type[Any] | None:
+    """Return the type of what ``value`` stands for in a trace; None if it stands for itself."""
+    if isinstance(value, Range):
+        return range
+    if isinstance(value, TracedVariable):
+        return Variable
+    if not isinstance(value, Tensor):
+        return np.ndarray if isinstance(value, Window | Masked) else None
     if value.is_array():
         return np.ndarray
     if value.weak:
@@ -126,13 +134,13 @@ def _type_of(value: Tensor) -> type[Any]:
 
 
 def _type(*args: Any, **kwargs: Any) -> Any:
-    (value,) = args if len(args) == 1 else (None,)
-    return _type_of(value) if isinstance(value, Tensor) else type(*args, **kwargs)
+    found = _type_of(args[0]) if len(args) == 1 else None
+    return type(*args, **kwargs) if found is None else found
 
 
 def _isinstance(value: Any, kinds: Any, /) -> bool:
-    found = isinstance(value, kinds)
-    return found or (isinstance(value, Tensor) and issubclass(_type_of(value), kinds))
+    found = None if isinstance(value, kinds) else _type_of(value)
+    return isinstance(value, kinds) if found is None else issubclass(found, kinds)
 
 
 def _range(*bounds: Any) -> Any:
