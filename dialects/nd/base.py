@@ -46,6 +46,9 @@ class NdOp(IRDLOperation, ABC):
 
     def verify_(self) -> None:
         """Compare the result types with the inferred ones; families add their own constraints."""
+        for value in (*self.operands, *self.results):
+            if isinstance(value.type, TensorType):
+                element_dtype(value.type)
         infer = readings.shape.get(cast(Any, type(self)))
         if infer is None:
             return

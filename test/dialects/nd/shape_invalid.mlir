@@ -213,3 +213,19 @@ func.func @f(%x: tensor<?xf32>, %v: tensor<f32>, %n: index) {
   %y = nd.pad %x, %v {low = [%n], high = [0]} : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
   func.return
 }
+
+// -----
+
+func.func @elements_of_moves(%x: tensor<4x6xcomplex<f32>>) -> tensor<6x4xcomplex<f32>> {
+  // expected-error@+1 {{complex<f32> is no element type of nd}}
+  %y = nd.transpose %x {permutation = [1, 0]} : tensor<4x6xcomplex<f32>> -> tensor<6x4xcomplex<f32>>
+  func.return %y : tensor<6x4xcomplex<f32>>
+}
+
+// -----
+
+func.func @elements_of_sums(%x: tensor<4x6xindex>) -> tensor<6xindex> {
+  // expected-error@+1 {{index is no element type of nd}}
+  %y = nd.reduce_sum %x {axes = [0]} : tensor<4x6xindex> -> tensor<6xindex>
+  func.return %y : tensor<6xindex>
+}
