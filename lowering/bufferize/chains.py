@@ -118,12 +118,13 @@ def writes_of(op: Operation) -> list[Write]:
 
 def _may_stay(op: linalg.GenericOp, map: AffineMap) -> bool:
     """Whether a loop that does not index a destination may run zero times: its elements stay."""
+    if not (others := set(range(map.num_dims)) - map.used_dims()):
+        return False
     extents: dict[int, int] = {}
     for value, access in zip(op.operands, op.indexing_maps.data, strict=True):
         if isinstance(value.type, TensorType):
             rows = zip(access.data.results, value.type.get_shape(), strict=True)
             extents.update((e.position, n) for e, n in rows if isinstance(e, AffineDimExpr))
-    others = set(range(map.num_dims)) - map.used_dims()
     return any(extents.get(loop) in (0, DYNAMIC_INDEX) for loop in others)
 
 

@@ -6,7 +6,8 @@ A value that is equal in all lanes stays a scalar until it is combined with a ve
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType
@@ -27,8 +28,7 @@ MAX_CONSTANT_LANE = 64
 """Offset, in lanes, up to which lane numbers are a constant vector: every type can hold these."""
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """One iteration, or ``width`` neighbouring ones along ``axis``: the index of each iterator."""
 
     indices: tuple[Index | None, ...]
@@ -48,15 +48,15 @@ class Point:
         """Return this point with the index of iterator ``k`` bound."""
         indices = (*self.indices[:k], index, *self.indices[k + 1 :])
         if width:
-            return replace(self, indices=indices, axis=k, width=width)
-        return replace(self, indices=indices)
+            return self._replace(indices=indices, axis=k, width=width)
+        return self._replace(indices=indices)
 
     def lane(self, lane: int) -> Point:
         """Return one lane of a vector of iterations."""
         at = self.indices[self.axis]
         assert at is not None
         indices = (*self.indices[: self.axis], at + lane, *self.indices[self.axis + 1 :])
-        return replace(self, indices=indices, axis=-1, width=0, first=None)
+        return self._replace(indices=indices, axis=-1, width=0, first=None)
 
 
 def arguments(
@@ -125,10 +125,10 @@ class BodyWriter:
             new = self._index(op, point, INDEX)
         elif isinstance(op, arith.IndexCastOp) and isinstance(op.input.owner, linalg.IndexOp):
             new = self._index(op.input.owner, point, op.result.type)
-        elif isinstance(op, memref.LoadOp) and _widths(operands):
+        elif (width := _widths(operands)) and isinstance(op, memref.LoadOp):
             new = self._row(op, point, operands, values)
-        elif _widths(operands):
-            new = self._lanes(op, operands, _widths(operands))
+        elif width:
+            new = self._lanes(op, operands, width)
         else:
             new = self._scalar(op, operands)
         values[op.results[0]] = self._done[key] = new

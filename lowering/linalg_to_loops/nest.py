@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from xdsl.dialects import memref
 from xdsl.ir import SSAValue
@@ -67,7 +66,7 @@ def _shared(frame: Frame, opened: Opened, taken: Sequence[Taken]) -> None:
     points = [Point((None,) * k)]
     for k, some in enumerate(taken):
         points = [q for p in points for q in some.points(frame.writer, p, k)]
-    _iteration(frame, taken, [replace(p, slot=i) for i, p in enumerate(points)])
+    _iteration(frame, taken, [p._replace(slot=i) for i, p in enumerate(points)])
 
 
 def _shared_loop(frame: Frame, k: int, opened: Bounds | None) -> Loop:
@@ -199,7 +198,7 @@ def write_ops(
 def own_points(frame: Frame, op: Structured, points: Sequence[Point]) -> list[Point]:
     """Return points of the shared loops as points of an op whose own loops are not open."""
     rest = (None,) * (len(op.reductions) - frame.plan.levels.shared)
-    return [replace(p, indices=(*p.indices, *rest)) for p in points]
+    return [p._replace(indices=(*p.indices, *rest)) for p in points]
 
 
 def write_op(frame: Frame, op: Structured, points: Sequence[Point]) -> None:

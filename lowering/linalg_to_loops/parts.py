@@ -11,7 +11,6 @@ prefetches the same columns of the next few rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial, reduce
 
 from xdsl.dialects import memref
@@ -227,7 +226,7 @@ class SumOfRows:
         for point in points:
             starts = [start(self.frame, self.op, k, point) for k in self.op.carried]
             totals = self.parts.combined(starts, [_column(point)], point.width)
-            here = replace(point, indices=point.indices[:1])
+            here = point._replace(indices=point.indices[:1])
             write_ops(self.frame, [here], {self.op: totals})
 
 

@@ -8,7 +8,6 @@ iterations.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -101,7 +100,7 @@ class Sum:
 
     def _numbered(self, points: Sequence[Point]) -> list[Point]:
         """Return points whose accumulators follow each other."""
-        return [replace(p, carried=i * self.count) for i, p in enumerate(points)]
+        return [p._replace(carried=i * self.count) for i, p in enumerate(points)]
 
     def _loops(
         self, loops: Sequence[int], points: list[Point], state: Sequence[SSAValue]
@@ -304,7 +303,7 @@ class Sum:
         old = [state[e] for e in entries]
 
         def masked() -> list[SSAValue]:
-            here = [replace(p.bind(loops[0], lower, self.width), first=left) for p in points]
+            here = [p.bind(loops[0], lower, self.width)._replace(first=left) for p in points]
             new = self._loops(loops[1:], self._numbered(here), old)
             return [replace_first(self.writer, a, b, left) for a, b in zip(new, old, strict=True)]
 

@@ -40,9 +40,9 @@ class Taken:
     def points(self, writer: Writer, point: Point, k: int) -> list[Point]:
         """Return ``point`` at each vector, or each iteration, of loop ``k``."""
         if self.first is not None:
-            point = replace(point, first=self.first)
+            point = point._replace(first=self.first)
         if self.end is not None:
-            point = replace(point, end=(k, self.end))
+            point = point._replace(end=(k, self.end))
         if self.last is not None:
             rows = [further(writer, self.start, n, self.last) for n in range(self.size)]
             return [point.bind(k, row) for row in rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, MemRefType, NoneAttr, VectorType
@@ -39,7 +39,7 @@ class Index:
 
     def __add__(self, other: Index | int) -> Index:
         if isinstance(other, int):
-            return replace(self, offset=self.offset + other)
+            return Index(self.terms, self.offset + other)
         sums = dict(self.terms)
         for value, coefficient in other.terms:
             sums[value] = sums.get(value, 0) + coefficient

@@ -78,7 +78,7 @@ class Frame:
         """Return the scope of an op, with its own loops at 0."""
         have = len(scope.ends)
         rest = tuple(Index() for _ in ends[have:])
-        points = tuple(replace(p, indices=(*p.indices, *rest)) for p in scope.points)
+        points = tuple(p._replace(indices=(*p.indices, *rest)) for p in scope.points)
         return replace(scope, points=points, ends=(*scope.ends, *ends[have:]))
 
     # groups and lanes

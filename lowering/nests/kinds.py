@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 from xdsl.ir import SSAValue
@@ -129,7 +128,7 @@ def _unroll(frame: Frame, step: Step, scope: Scope, state: State, inner: Inner) 
         for p in scope.points
         for n in range(step.count)
     )
-    points = tuple(replace(p, slot=n) for n, p in enumerate(points))
+    points = tuple(p._replace(slot=n) for n, p in enumerate(points))
     return inner(scope.to(points, step.loop, step.size), state)
 
 

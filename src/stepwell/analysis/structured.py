@@ -210,10 +210,11 @@ def stride(index: Index, loop: int) -> int | None:
     """
     if in_panels(index, loop):
         return 1
-    steps = [coefficient(expr, loop) for expr in index]
-    if any(step is None or step for step in steps[:-1]):
+    if not index:
+        return 0
+    if any(coefficient(expr, loop) != 0 for expr in index[:-1]):
         return None
-    return steps[-1] if steps else 0
+    return coefficient(index[-1], loop)
 
 
 def normal(expr: AffineExpr) -> AffineExpr:

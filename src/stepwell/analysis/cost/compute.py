@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import product as combinations
 from math import ceil, gcd, log2, prod
 from operator import add
@@ -46,9 +46,9 @@ class Ports:
 
     def __add__(self, other: Ports) -> Ports:
         """Return the sum of code that runs one after the other."""
-        found = Ports(*map(add, self.all(), other.all()))
-        apart = self.busy + other.busy - max(found.ports())
-        return replace(found, others=max(apart, 0.0))
+        *found, _ = map(add, self.all(), other.all())
+        apart = self.busy + other.busy - max(found[:-2])
+        return Ports(*found, others=max(apart, 0.0))
 
     def all(self) -> tuple[float, ...]:
         """Return all the cycles, in the order of the fields, and the iterations."""
