@@ -6,7 +6,7 @@
 // where whole vectors are computed in one pass.
 
 // CHECK:          kernel.func @main_conv(
-// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1 by 7, parallel d2 by 14, parallel d3 by 32, for d6 by 100 {pack 1}, for d1, for d4, for d5, for d6, unroll d2, unroll d3 by 16, vector d3 by 16]>
+// CHECK-SAME:  #kernel.schedule<[parallel d0 by 2, parallel d1 by 14, parallel d2 by 14, parallel d3 by 32, for d6 by 100 {pack 1}, for d0, for d1, for d4, for d5, for d6, unroll d2, unroll d3 by 16, vector d3 by 16]>
 // PASSES:        for d6 by 100 {pack 1}, for d1, for d2 by 5,
 // CHECK:            linalg.generic
 // CHECK-SAME:       affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, (d1 + d4), (d2 + d5), d6)>

@@ -286,17 +286,12 @@ def block_of(
     parts = found.extents[last] == DYNAMIC_INDEX or found.size(last) > deep
     sizes = [found.size(k) for k in range(first, shared - 1)]
     wide = found.size(shared - 1)
-    others = prod(map(found.size, range(first))) * -(-wide // columns)
+    panels = [min(columns, wide - k) for k in range(0, wide, columns)]
+    panels *= prod(map(found.size, range(first)))
     packed = wide * before * found.size(last) * bytes
     least = busy(machine, MIN_BLOCKS if packed <= machine.l1 else MIN_FAR_BLOCKS)
     least = least if machine.threads > 1 else 1  # each block of rows packs the columns again
-    tiles = -(-prod(sizes) // rows) * others
-    fewest = min(MIN_BLOCK_TILES, -(-tiles // machine.threads))  # but no thread goes without one
-    wanted = max(-(-tiles // least), fewest) * rows
-    if first == shared - 2 and len(found.parallel) == shared + 1 and machine.threads > 1:
-        panels = [min(columns, wide - k) for k in range(0, wide, columns)]
-        panels *= prod(map(found.size, range(first)))
-        wanted = _evenly_shared(-(-sizes[0] // rows), panels, least, machine.threads) * rows
+    wanted = _evenly_shared(-(-prod(sizes) // rows), panels, least, machine.threads) * rows
     unknown = first == shared - 2 and found.extents[first] == DYNAMIC_INDEX
     most = machine.l2 // 2 // (deep * bytes)  # rows counted at launch are split evenly there
     of_sum = machine.l2 // 2 // (max(found.size(last), 1) * bytes)
@@ -323,14 +318,17 @@ def block_of(
 def _evenly_shared(high: int, panels: Sequence[float], most: int, threads: int) -> int:
     """Return the tiles of rows of a block: of the fewest blocks that threads share evenly.
 
-    A thread takes one run of blocks, as long as the others', so that more blocks do not help.
+    A thread takes one run of blocks, as long as the others', so that more blocks do not help. Each
+    block has tiles enough to repay packing a panel, unless a thread would have none.
 
     high : tiles of rows
     panels : the widths of the blocks beside each other for the same rows
     most : blocks in all that need not be exceeded
     """
     found, least = max(high, 1), math.inf
-    for count in range(1, max(-(-most // max(len(panels), 1)), 1) + 1):
+    beside = max(len(panels), 1)
+    repaid = min(-(-most // beside), high // MIN_BLOCK_TILES)
+    for count in range(1, max(repaid, -(-threads // beside)) + 1):
         tall = max(-(-high // count), 1)
         rows = [min(tall, high - since) for since in range(0, high, tall)]
         blocks = [tiles * wide for tiles in rows for wide in panels]
