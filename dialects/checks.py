@@ -67,9 +67,10 @@ def read_checks(function: Operation) -> tuple[Check, ...]:
 
 
 def write_served(function: func.FuncOp, conditions: Sequence[Tree]) -> None:
-    """State which sizes ``function`` serves; no attribute if there are no conditions."""
+    """State which sizes ``function`` serves, besides earlier conditions."""
     if conditions:
-        function.attributes[SERVED] = ArrayAttr(map(_attribute, conditions))
+        every = [*read_served(function), *conditions]
+        function.attributes[SERVED] = ArrayAttr(map(_attribute, every))
 
 
 def read_served(function: Operation) -> tuple[Tree, ...]:

@@ -35,6 +35,41 @@ func.func @main(%x: tensor<?x40xf32>) -> tensor<?x200xf32> {
 }
 """
 
+SIDE = """\
+    %0 = linalg.generic {
+      indexing_maps = [#x, #w, #y], iterator_types = ["parallel", "parallel", "reduction"]
+    } ins(%x, WEIGHTS : tensor<?x40xf32>, tensor<40x200xf32>) outs(%z : tensor<?x200xf32>) {
+    ^bb0(%a: f32, %b: f32, %c: f32):
+      %1 = arith.mulf %a, %b : f32
+      %2 = arith.addf %c, %1 : f32
+      linalg.yield %2 : f32
+    } -> tensor<?x200xf32>
+    scf.yield %0 : tensor<?x200xf32>
+"""
+BRANCH = f"""\
+#x = affine_map<(d0, d1, d2) -> (d0, d2)>
+#w = affine_map<(d0, d1, d2) -> (d2, d1)>
+#y = affine_map<(d0, d1, d2) -> (d0, d1)>
+func.func @main(
+  %x: tensor<?x40xf32>,
+  %v: tensor<40x200xf32> {{nd.resource = "v"}}, %w: tensor<40x200xf32> {{nd.resource = "w"}}
+) -> tensor<?x200xf32> {{
+  %c0 = arith.constant 0 : index
+  %c10 = arith.constant 10 : index
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.dim %x, %c0 : tensor<?x40xf32>
+  %e = tensor.empty(%n) : tensor<?x200xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?x200xf32>) -> tensor<?x200xf32>
+  %many = arith.cmpi sgt, %n, %c10 : index
+  %s = scf.if %many -> (tensor<?x200xf32>) {{
+{SIDE.replace("WEIGHTS", "%v")}
+  }} else {{
+{SIDE.replace("WEIGHTS", "%w")}
+  }}
+  func.return %s : tensor<?x200xf32>
+}}
+"""
+
 
 def given(*shape: int) -> Any:
     """Return numbers of a shape, the same in each run."""
@@ -163,6 +198,22 @@ def test_captured_weights_are_those_of_the_first_call(empty: caches.Cache) -> No
     w[...] = 0
     for n in SIZES:
         np.testing.assert_allclose(f(given(n, 40)), given(n, 40) @ right, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("first", (300, 3))
+def test_branches_on_sizes_are_taken(empty: caches.Cache, first: int) -> None:
+    """The side that a call does not take is compiled later, with the weights of the first call."""
+    weights = {name: given(40, 200) + k for k, name in enumerate("vw")}
+    f = compile_for_call(BRANCH, "main", [(first, 40)], resources=weights)
+    right = {name: array.copy() for name, array in weights.items()}
+    for n in (first, 299 if first == 300 else 4, 300, 3):
+        if n == 300:
+            for array in weights.values():
+                array[...] = 0
+        want = given(n, 40) @ right["v" if n > 10 else "w"]
+        np.testing.assert_allclose(f(given(n, 40)), want, rtol=1e-3, atol=1e-3)
+    part, whole = texts(empty)
+    assert len(part) < 0.7 * len(whole)
 
 
 def test_many_threads_complete_a_program_once(

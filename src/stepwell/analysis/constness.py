@@ -12,6 +12,8 @@ from stepwell.analysis.effects import is_pure
 from stepwell.dialects import kernel
 
 RESOURCE = "nd.resource"
+MAKER = ".constants"
+"""The end of the name of a function that computes the weights of an entry."""
 
 
 def entries(module: ModuleOp) -> Iterator[func.FuncOp]:

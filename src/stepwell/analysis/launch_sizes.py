@@ -6,8 +6,8 @@ agree or each runs once per call; in the latter case it is their average.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
@@ -43,27 +43,35 @@ SIGNS: dict[type[Any], str] = {
 
 COMPARISONS: dict[int, Callable[[int, int], bool]] = dict(enumerate((eq, ne, lt, le, gt, ge)))
 """The comparison of each predicate of `arith.cmpi` on signed numbers."""
+SPELLED = ("==", "!=", "<", "<=", ">", ">=")
+"""The tree operator of each of them."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A comparison of sizes on the host that decides whether a kernel is launched."""
+    """A comparison of sizes on the host that decides a branch, and which side is asked for."""
 
     left: Tree
     right: Tree
     predicate: int
     wanted: bool
-    """Whether the kernel is launched where the comparison is true."""
+    """Whether it is the side that is taken where the comparison is true."""
     names: tuple[str, ...]
     """The sizes that it depends on, as in `x.shape[0]`."""
     count: int
     """The number of `?` of the arguments."""
 
-    def holds(self, size: int) -> bool:
-        """Whether the kernel is launched in a call in which each `?` is ``size``."""
-        left, right = (in_call(each, [size] * self.count) for each in (self.left, self.right))
+    def holds(self, sizes: Sequence[int]) -> bool:
+        """Whether the side is taken in a call in which the `?` are ``sizes``."""
+        left, right = (in_call(each, sizes) for each in (self.left, self.right))
         assert left is not None and right is not None
         return COMPARISONS[self.predicate](left, right) is self.wanted
+
+    @property
+    def tree(self) -> Tree:
+        """The condition on which the side is taken."""
+        compared = SPELLED[self.predicate], self.left, self.right
+        return compared if self.wanted else ("not", compared)
 
 
 class Launches:
@@ -108,8 +116,17 @@ class Launches:
 def _condition(op: kernel.LaunchOp, sizes: Sizes) -> Condition | None:
     """Return the comparison of sizes of the branch that a launch is in."""
     branch = op.parent_op()
-    compare = branch.cond.owner if isinstance(branch, scf.IfOp) else None
-    if not isinstance(branch, scf.IfOp) or not isinstance(compare, arith.CmpiOp):
+    if not isinstance(branch, scf.IfOp):
+        return None
+    found = condition_of(branch, sizes)
+    first = op.parent is branch.true_region.block
+    return found if found is None or first else replace(found, wanted=False)
+
+
+def condition_of(branch: scf.IfOp, sizes: Sizes) -> Condition | None:
+    """Return the condition of a branch's first side; None if more than sizes decides it."""
+    compare = branch.cond.owner
+    if not isinstance(compare, arith.CmpiOp):
         return None
     left, right = sizes.of(compare.lhs), sizes.of(compare.rhs)
     trees, predicate = (_tree(left, sizes), _tree(right, sizes)), compare.predicate.value.data
@@ -117,8 +134,7 @@ def _condition(op: kernel.LaunchOp, sizes: Sizes) -> Condition | None:
         return None
     used = sorted({n for size in (left, right) for n in _dims_in(size, sizes)})
     names = [_named(sizes.arguments[a], axis) for a, axis in (sizes.dims[n] for n in used)]
-    wanted = op.parent is branch.true_region.block
-    return Condition(*trees, predicate, wanted, tuple(names), len(sizes.dims)) if names else None
+    return Condition(*trees, predicate, True, tuple(names), len(sizes.dims)) if names else None
 
 
 def _dims_in(size: Size, sizes: Sizes) -> Iterator[int]:

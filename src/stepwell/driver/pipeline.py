@@ -41,7 +41,7 @@ STAGES = (
     Stage(
         "kernels",
         "outline-kernels,split-groups,collapse-loops,order-sums,schedule,pack-operands,"
-        "compute-once",
+        "compute-once,take-branches",
         _TENSORS | {"kernel"},
         "outline-kernels",
     ),

@@ -58,6 +58,7 @@ PASSES: dict[str, str] = {
     "schedule": "stepwell.transforms.kernels.schedule:Schedule",
     "pack-operands": "stepwell.transforms.kernels.pack_operands:PackOperands",
     "compute-once": "stepwell.transforms.kernels.compute_once:ComputeOnce",
+    "take-branches": "stepwell.transforms.kernels.take_branches:TakeBranches",
     "bufferize": "stepwell.lowering.bufferize:Bufferize",
     "run-together": "stepwell.transforms.buffers.run_together:RunTogether",
     "plan-memory": "stepwell.transforms.buffers.plan_memory:PlanMemory",

@@ -27,7 +27,7 @@ def conditions_of(module: ModuleOp) -> dict[str, str]:
 
 
 def _spelled(condition: Condition) -> str:
-    holds = [condition.holds(n) for n in range(LARGEST + 1)]
+    holds = [condition.holds([n] * condition.count) for n in range(LARGEST + 1)]
     ranges: list[str] = []
     for taken, group in groupby(range(LARGEST + 1), key=lambda n: holds[n]):
         if taken:

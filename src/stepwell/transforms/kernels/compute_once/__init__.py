@@ -21,7 +21,7 @@ from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-from stepwell.analysis.constness import entries
+from stepwell.analysis.constness import MAKER, entries
 from stepwell.transforms.kernels.compute_once.constants import split_off
 from stepwell.transforms.kernels.compute_once.loops import move_out
 from stepwell.transforms.passes import Pass
@@ -49,7 +49,7 @@ class ComputeOnce(Pass):
             names = {f.sym_name.data for f in op.ops if isinstance(f, func.FuncOp)}
             for function in list(entries(op)):
                 name = function.sym_name.data
-                if name.removesuffix(".constants") in names - {name}:
+                if name.removesuffix(MAKER) in names - {name}:
                     continue  # computes the weights of the other, from an earlier run
-                if f"{name}.constants" not in names:
+                if f"{name}{MAKER}" not in names:
                     split_off(function)

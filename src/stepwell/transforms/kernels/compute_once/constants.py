@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
-from stepwell.analysis.constness import RESOURCE, attributes_of, constants_of
+from stepwell.analysis.constness import MAKER, RESOURCE, attributes_of, constants_of
 from stepwell.analysis.structured import tensor_bytes
 from stepwell.dialects import kernel
 
@@ -109,7 +109,7 @@ def _constants_function(function: func.FuncOp, needed: list[SSAValue]) -> func.F
     end.location = function.location
     block.add_op(end)
     maker = func.FuncOp(
-        f"{function.sym_name.data}.constants",
+        f"{function.sym_name.data}{MAKER}",
         FunctionType.from_lists([a.type for a in weights], [v.type for v in needed]),
         Region(block),
         arg_attrs=ArrayAttr(DictionaryAttr(attributes_of(function, a.index)) for a in weights),

@@ -13,7 +13,7 @@ from itertools import chain
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 
-from stepwell.analysis.constness import RESOURCE, attributes_of, entries
+from stepwell.analysis.constness import MAKER, RESOURCE, attributes_of, entries
 from stepwell.analysis.launch_sizes import Launches
 from stepwell.analysis.loop_extents import argument_of_extent
 from stepwell.analysis.sizes import Sizes
@@ -40,7 +40,7 @@ class FirstCall:
     @classmethod
     def of(cls, module: ModuleOp, call: str) -> FirstCall | None:
         """Return the call with arguments of these shapes, None if they are not the entry's."""
-        found = list(entries(module))
+        found = [each for each in entries(module) if not each.sym_name.data.endswith(MAKER)]
         if len(found) != 1:
             return None
         entry = found[0]
@@ -55,8 +55,12 @@ class FirstCall:
     def fitting(self, function: kernel.FuncOp, ranges: Sequence[Range]) -> list[Range] | None:
         """Return the ranges that the lengths in all launches of a kernel are in.
 
-        Return None if these are not known before the call, or differ between launches.
+        Return None if these are not known before the call, or differ between launches. A kernel
+        that is not launched has none; its own levels are chosen, by which weights are laid out.
         """
+        condition = self.launches.condition(function)
+        if condition is not None and not condition.holds(self.sizes):
+            return []
         inner = Sizes(function.body.block.args)
         found: list[Range] = []
         limits: list[tuple[Tree, int, int | None]] = []
