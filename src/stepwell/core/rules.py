@@ -34,7 +34,7 @@ class RuleTable(Generic[RuleT]):
 
         def register(rule: RuleT) -> RuleT:
             for op in ops:
-                if self.covers(op):
+                if self.covers(op) and not _is_again(self._rules.get(op), rule):
                     raise ValueError(f"{op.name} already has a {self.reading} rule")
                 self._rules[op] = rule
                 self._later.pop(op, None)
@@ -45,7 +45,7 @@ class RuleTable(Generic[RuleT]):
     def none(self, *ops: OpClass, reason: str) -> None:
         """Record that ``ops`` have no rule on purpose; the op table prints the reason."""
         for op in ops:
-            if self.covers(op):
+            if self.covers(op) and self._none.get(op) != reason:
                 raise ValueError(f"{op.name} already has a {self.reading} rule")
             self._none[op] = reason
 
@@ -83,3 +83,15 @@ class RuleTable(Generic[RuleT]):
     def __iter__(self) -> Iterator[OpClass]:
         """Iterate the op classes that have a rule."""
         return iter(self._rules)
+
+
+def _is_again(before: Any, rule: Any) -> bool:
+    """Whether both rules are of one module, which was executed again as its import was interrupted.
+
+    Python drops such a module; the next import makes a new one, with other functions.
+    """
+    known = getattr(before, "__globals__", None)
+    anew = getattr(rule, "__globals__", None)
+    if known is None or anew is None or known is anew:
+        return False
+    return known.get("__name__") == anew.get("__name__")
