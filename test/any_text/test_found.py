@@ -86,6 +86,19 @@ def test_check_stops_at_a_measure_of_work(tmp_path: Path) -> None:
     assert "@f is not checked: it runs too long" in found.said and found.code == 0
 
 
+@pytest.mark.parametrize(
+    ("argument", "passes"),
+    [("tensor<9000000x900000xf32>", "cse"), ("tensor<9000000x900000xf32>", "through(loops)")],
+)
+def test_check_says_that_memory_is_short(argument: str, passes: str, tmp_path: Path) -> None:
+    """Once it said: compiler bug: MemoryError."""
+    body = f"func.func @f(%x: {argument}) -> {argument} {{\n  func.return %x : {argument}\n}}\n"
+    path = tmp_path / "text.mlir"
+    found = answer("opt", (path, "-p", passes, "--check"), body, path)
+    assert "@f is not checked: it needs more memory than there is" in found.said
+    assert found.code == 0
+
+
 def test_check_says_what_the_interpreter_fails_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

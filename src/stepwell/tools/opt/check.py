@@ -112,9 +112,9 @@ class Checker:
             try:
                 outcome = self._run(interpreter, name, inputs)
                 self._trials.append(_Trial(name, inputs, outcome, _kinds(function)))
-            except (ValueError, IndexError, LookupError, Exhausted) as error:
+            except (ValueError, IndexError, LookupError, MemoryError, Exhausted) as error:
                 self._endless += isinstance(error, Exhausted)
-                reasons.append(str(error) or "it runs too long")
+                reasons.append(_why_not_run(error))
                 if isinstance(error, MissingRule):
                     break
             except (AssertionError, TypeError) as error:  # assumptions of the interpreter
@@ -167,7 +167,7 @@ class Checker:
         for entry, count in Counter(t.entry for t in left if t.exhausted).items():
             total = sum(t.entry == entry for t in self._trials)
             about = f"@{entry} is not checked with {count} of {total} inputs after '{step}'"
-            self.tell(f"{about} and later: it runs too long")
+            self.tell(f"{about} and later: it runs too long, or needs too much memory")
         self._before = module.clone()
 
     def _check_derivative(self, module: ModuleOp, pass_: Derive) -> None:
@@ -189,7 +189,7 @@ class Checker:
         interpreter = Interpreter(module, self._weights, fuel=FUEL)
         try:
             outcome = self._run(interpreter, trial.entry, trial.inputs)
-        except Exhausted:
+        except (Exhausted, MemoryError):
             trial.exhausted = True
             return FUEL
         except Exception as error:
@@ -241,12 +241,18 @@ class Checker:
         return search.from_result(self._before, module, trial.entry, int(words[1]))
 
 
+def _why_not_run(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return in_words(error)
+    return str(error) or "it runs too long"
+
+
 def _trial_inputs(module: ModuleOp, function: func.FuncOp, reasons: list[str]) -> Iterator[Inputs]:
     """Yield the trial inputs of a function; append to ``reasons`` why there are no more."""
     try:
         yield from trials(module, function)
-    except TypeError as error:
-        reasons.append(str(error))
+    except (TypeError, MemoryError) as error:
+        reasons.append(_why_not_run(error))
     except (AssertionError, KeyError):  # an argument's type has no dtype
         reasons.append("it takes arguments that are not arrays")
 

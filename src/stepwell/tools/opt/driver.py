@@ -81,6 +81,8 @@ class Driver:
         except RecursionError:
             self._traceback()
             self.messages.say(Diagnostic("error", "the module is nested too deeply"))
+        except MemoryError:
+            self.messages.say(Diagnostic("error", "out of memory"))
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader closed the pipe: no error
         except Exception as error:  # in reading, checking or printing: a pass raises `Crash`
