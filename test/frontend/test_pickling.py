@@ -66,3 +66,29 @@ def test_an_object_is_copied_with_its_jitted_functions() -> None:
         np.testing.assert_array_equal(again.own(X), X * 5)
         np.testing.assert_array_equal(layer.own(X), X * 3)
         assert again.scaled is scaled
+
+
+class Scales:
+    """Has a jitted method, and one that is jitted under another name."""
+
+    def __init__(self, w: float) -> None:
+        self.w = w
+
+    @sw.jit
+    def scale(self, x: Any) -> Any:
+        return x * self.w
+
+    renamed = sw.jit(Layer.forward)
+
+
+def test_a_bound_method_is_pickled_and_copied_with_its_object() -> None:
+    scales = Scales(2.0)
+    for of in (copy.deepcopy, lambda pair: pickle.loads(pickle.dumps(pair))):
+        again, method, renamed = of((scales, scales.scale, scales.renamed))
+        assert method is again.scale
+        assert again is not scales
+        again.w = 3.0
+        np.testing.assert_array_equal(method(X), X * 3)
+        np.testing.assert_array_equal(renamed.__wrapped__(X), X * 3)
+    assert copy.copy(scales.scale) is scales.scale
+    np.testing.assert_array_equal(copy.copy(scales).scale(X), X * 2)

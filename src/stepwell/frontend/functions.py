@@ -9,7 +9,7 @@ from copy import deepcopy
 from importlib import import_module
 from operator import attrgetter
 from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from stepwell.core.machine import thread_limit
 from stepwell.core.tracebacks import entrance
@@ -133,14 +133,15 @@ class Function:
         if instance is None:
             return self
         own = getattr(instance, "__dict__", None)
-        bound = None if own is None else own.get(f"__jit_{id(self)}__")
-        if bound is not None and bound.__wrapped__.__self__ is instance:
-            return bound
+        kept = None if own is None else own.get(f"__jit_{id(self)}__")
+        if kept is not None and kept.method.__wrapped__.__self__ is instance:
+            return kept.method
         first = next(iter(self._signature.parameters), "")
         if own is None or first in self._static or flatten(instance)[1] is not ...:
             return MethodType(self, instance)
         method = MethodType(self.__wrapped__, instance)
-        bound = own[f"__jit_{id(self)}__"] = _Method(method, self._static, (), self._given_options)
+        bound = _Method(method, self._static, (), self._given_options)
+        own[f"__jit_{id(self)}__"] = _Kept(bound)
         return bound
 
     def __reduce__(self) -> Any:
@@ -436,12 +437,44 @@ def _named(module: str, name: str) -> Any:
 
 
 class _Method(Function):
-    """A method bound to one object, which holds it; copies of the object do not copy it."""
+    """A method bound to one object; it is pickled and copied as Python's bound methods are."""
 
     __slots__ = ()
 
     def __reduce__(self) -> Any:
-        return type(None), ()
+        owner, name = self._owner, self._attribute()
+        return super().__reduce__() if name is None else (getattr, (owner, name))
 
-    def __deepcopy__(self, memory: Any) -> None:
-        return None
+    def __deepcopy__(self, memory: Any) -> Any:
+        owner, name = self._owner, self._attribute()
+        return (
+            super().__deepcopy__(memory) if name is None else getattr(deepcopy(owner, memory), name)
+        )
+
+    @property
+    def _owner(self) -> Any:
+        """The object that it is bound to."""
+        return cast(MethodType, self.__wrapped__).__self__
+
+    def _attribute(self) -> str | None:
+        """Return the attribute of its object that it is; None if it is none of them."""
+        owner = self._owner
+        kinds = (vars(kind).items() for kind in type(owner).__mro__)
+        names = (n for items in kinds for n, v in items if isinstance(v, Function))
+        return next((n for n in names if getattr(owner, n, None) is self), None)
+
+
+class _Kept:
+    """Holds a method in the object that it is bound to; copies of the object have none."""
+
+    __slots__ = ("method",)
+
+    def __init__(self, method: _Method) -> None:
+        self.method = method
+
+    def __reduce__(self) -> Any:
+        return _Kept.nothing, ()
+
+    @staticmethod
+    def nothing() -> None:
+        """Return nothing: a copy makes its own method when it needs one."""
