@@ -44,6 +44,13 @@ def test_a_function_is_an_op(dtype: Any, shape: tuple[int, ...]) -> None:
     assert "outside.leaky" in str(f.trace(x))
 
 
+def test_outside_of_jit_an_op_is_compiled_at_its_first_call() -> None:
+    np.testing.assert_array_equal(leaky(X, slope=0.5), reference(X, 0.5), strict=True)
+    np.testing.assert_array_equal(sw.op("nd.neg")(X), -X, strict=True)
+    with pytest.raises(TypeError, match="leaky has no attribute 'hi'"):
+        leaky(X, hi=1)
+
+
 def test_operands_are_broadcast_and_promoted_and_ops_nest() -> None:
     f = sw.jit(lambda a, b: mix(a, b, power=3))
     b = np.arange(4, dtype=np.float32)[:, None]

@@ -158,24 +158,24 @@ def _computed(name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any
     arrays = [v for v in leaves if isinstance(v, Tensor | np.ndarray | np.generic | float)]
     where = tuple(isinstance(v, Tensor | np.ndarray | np.generic | float) for v in leaves)
     plain = tuple(v for v, is_array in zip(leaves, where, strict=True) if not is_array)
-    return _compiled(name, tree, where, tuple(map(key_of, plain)), _Held(plain))(*arrays)
+    return _compiled(name, tree, where, tuple(map(key_of, plain)), Held(plain))(*arrays)
 
 
-class _Held:
+class Held:
     """Values that a cache ignores: all instances are equal, since their keys are arguments too."""
 
     def __init__(self, values: tuple[Any, ...]) -> None:
         self.values = values
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held)
+        return isinstance(other, Held)
 
     def __hash__(self) -> int:
         return 0
 
 
 @cache
-def _compiled(name: str, tree: Any, where: tuple[bool, ...], keys: Any, plain: _Held) -> Any:
+def _compiled(name: str, tree: Any, where: tuple[bool, ...], keys: Any, plain: Held) -> Any:
     from stepwell.frontend.jit import jit
 
     def function(*arrays: Any) -> Any:

@@ -9,21 +9,25 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from typing import Any
 
 from stepwell.core.dtypes import DTYPES, DType
 from stepwell.core.plugins import define
+from stepwell.frontend.facade import Held
 from stepwell.frontend.promotion import lift, together
 from stepwell.frontend.spelling import properties_text, type_text
+from stepwell.frontend.statics import key_of
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.traced import function_text
-from stepwell.frontend.tracing import Trace, current_trace, tracing
+from stepwell.frontend.tracing import Trace, active_trace, current_trace, tracing
 
 
 def op(name: str) -> Callable[..., Any]:
-    """Return the op ``name`` of a plug-in as a function of arrays, to be called under `sw.jit`.
+    """Return the op ``name`` of a plug-in as a function of arrays, for `sw.jit`.
+
+    Outside of a jitted function it is compiled at its first call.
 
     Its arguments are the op's operands (traced values, arrays, numbers); those of an elementwise
     op are broadcast together and promoted to one dtype. Keywords are its attributes: numbers,
@@ -36,14 +40,15 @@ def op(name: str) -> Callable[..., Any]:
 
     >>> import numpy as np, stepwell as sw
     >>> negative = sw.op("nd.neg")
-    >>> sw.jit(lambda x: negative(x))(np.float32([1, -2]))
-    array([-1.,  2.], dtype=float32)
+    >>> sw.jit(lambda x: negative(x) + 1)(np.float32([1, -2]))
+    array([0., 3.], dtype=float32)
     """
     if not re.fullmatch(r"\w+(\.\w+)+", name):
         raise ValueError(f"an op is named as dialect.op, got {name!r}")
 
     def call(*operands: Any, **attributes: Any) -> Any:
-        trace = current_trace()
+        if (trace := active_trace()) is None:
+            return _outside(call, operands, attributes)
         kind = import_module("stepwell.driver.inference").op_class(name)
         values = together(*operands) if kind.elementwise else [lift(v) for v in operands]
         types = tuple(type_text(v.kind, v.shape) for v in values)
@@ -55,6 +60,23 @@ def op(name: str) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = name.rpartition(".")[2]
     call.__doc__ = f"Return the results of the op ``{name}``."
     return call
+
+
+def _outside(call: Callable[..., Any], operands: Sequence[Any], attributes: Any) -> Any:
+    """Return the results of an op outside of a trace, compiled once for its attributes."""
+    keys = tuple((name, key_of(attributes[name])) for name in sorted(attributes))
+    return _jitted(call, keys, Held((attributes,)))(*operands)
+
+
+@cache
+def _jitted(call: Callable[..., Any], keys: Any, attributes: Held) -> Any:
+    from stepwell.frontend.jit import jit
+
+    def function(*operands: Any) -> Any:
+        return call(*operands, **attributes.values[0])
+
+    function.__name__ = call.__name__
+    return jit(function, max_traces=None)
 
 
 class Dialect:
@@ -104,21 +126,24 @@ class Dialect:
         ops = [each.kind for each in self._ops.values()]
         return import_module("xdsl.ir").Dialect(self.name, ops)
 
-    def elementwise(self, function: Callable[..., Any]) -> Callable[..., Tensor]:
+    def elementwise(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Define an op by a scalar function that calls `stepwell.numpy`, `nn` and other ops.
 
         Its positional parameters are the op's operands. Keyword-only ones, which have a number or
         a text as default, are its attributes. Its docstring documents the op.
 
-        Returns a function of arrays to be called under `sw.jit`: arguments are broadcast together
-        and promoted to one dtype; the result has the dtype that ``function`` returns.
+        Returns a function of arrays, for `sw.jit`: arguments are broadcast together and promoted
+        to one dtype; the result has the dtype that ``function`` returns. Outside of a jitted
+        function it is compiled at its first call.
 
         raises TypeError : a parameter is of another kind, or its default is
         """
         defined = _Defined(f"{self.name}.{function.__name__}", function)
         self._ops[function.__name__] = defined
 
-        def call(*operands: Any, **numbers: Any) -> Tensor:
+        def call(*operands: Any, **numbers: Any) -> Any:
+            if active_trace() is None:
+                return _outside(call, operands, numbers)
             return defined(*operands, **numbers)
 
         call.__name__ = call.__qualname__ = function.__name__
