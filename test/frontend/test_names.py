@@ -404,7 +404,7 @@ def test_the_namespace_of_the_array_api() -> None:
             r"stepwell.numpy.nonzero\(x, size=n\); or choose with numpy.where",
         ),
         (lambda x: np.argwhere(x), r"stepwell.numpy.argwhere\(x, size=n\)"),
-        (lambda x: np.bincount(x), r"use stepwell.numpy.bincount\(x, length=n\)"),
+        (lambda x: np.bincount(x), r"stepwell.numpy.bincount\(x, length=n\)"),
         (lambda x: np.histogram(x, "auto"), "only the run knows; give the number"),
         (lambda x: np.delete(x, x), "the places of numpy.delete decide a shape"),
         (lambda x: np.extract(x > 0, x), "only the run knows; use numpy.where"),

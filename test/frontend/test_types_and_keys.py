@@ -76,8 +76,17 @@ def membership(v: Any, n: Any) -> Any:
 def column_by_column(x: Any, v: Any) -> Any:
     flat, by_rows = x.flatten("F"), v[:4].reshape(2, 2, order="F")
     flat[0] = 9
+    columns = x.ravel("F")  # axes merged in another order are a copy
+    columns[1] = 7
     folded = x.reshape(2, -1, order="F"), np.reshape(x.T, (2, 6), order="F"), v.ravel("K")
-    return flat, by_rows, np.ravel(x, "F"), folded, np.array(x, order="F") + np.zeros(4, order="F")
+    return (
+        flat,
+        by_rows,
+        columns,
+        np.ravel(x, "F"),
+        folded,
+        np.array(x, order="F") + np.zeros(4, order="F"),
+    )
 
 
 PROGRAMS: list[tuple[Any, ...]] = [
@@ -101,7 +110,7 @@ def looks_up(x: Any) -> Any:
 
 
 def written_in_columns(x: Any) -> Any:
-    columns = x.ravel("F")
+    columns = x.T.ravel("F")  # NumPy's view of x
     columns[0] = 1
     return columns, x
 

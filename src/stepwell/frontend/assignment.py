@@ -159,7 +159,7 @@ def write(x: Tensor, value: Any, what: str) -> None:
     what : the function that computed the value, for messages
     """
     given = value if isinstance(value, Tensor) else lift(value, x.kind)
-    check_castable(what or "the operator", given.kind, x.kind)
+    check_castable(what or "the function", given.kind, x.kind)
     if given.shape != x.shape and np.broadcast_shapes(given.shape, x.shape) != x.shape:
         raise ValueError(
             f"non-broadcastable output operand with shape {x.shape} doesn't match the broadcast "

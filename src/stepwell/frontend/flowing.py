@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from stepwell.frontend import lists
 from stepwell.frontend.checks import raise_in_branch
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.expressions import MAKING
@@ -130,9 +131,13 @@ def _call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         return computed()
     if appending(active_trace(), function, args):
         return None
+    if (compute := lists.method(lists.READING, function, args)) is not None:
+        return compute(*args, **kwargs)
     if in_branch() and not _is_pure(function):
         name = getattr(function, "__name__", type(function).__name__)
         raise TraceError(_once_message(f"'{name}'"))
+    if (compute := lists.method(lists.CHANGING, function, args)) is not None:
+        return compute(*args, **kwargs)
     if function is getattr and len(args) in (2, 3):
         return _attribute_of(*args)
     _warn_if_unsteady(function)

@@ -9,6 +9,7 @@ import numpy as np
 
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reducing as red
+from stepwell.frontend.checks import check
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import take
 from stepwell.frontend.manipulation import flip, ravel
@@ -26,17 +27,22 @@ def bincount(
     """Return how often each of 0, 1, ... ``length - 1`` occurs in ``x``, as int64.
 
     weights : of the shape of x: the summands instead of 1, as float64
+    minlength : the size of the result, if no element of x is beyond it. If that is not known while
+        tracing, the program checks it when it runs
     length : the size of the result; larger numbers are not counted. NumPy's default depends on the
-        maximum of x, so a traced x needs a length
-    raises TraceError : x is traced, and no length is given
+        maximum of x, so a traced x needs one of the two
+    raises TraceError : x is traced, and neither is given
+    raises ValueError : when the program runs: x has a negative number, or one that ``minlength``
+        has no place for
     source : `numpy.bincount`, `jax.numpy.bincount`
     """
     if length is None and not isinstance(x, Tensor):
         length = int(np.asarray(x).max(initial=-1)) + 1
-    if length is None:
+    if length is None and not minlength:
         raise TraceError(
             "numpy.bincount of a traced value has a result whose length only the run knows; "
-            "use stepwell.numpy.bincount(x, length=n), "
+            "use numpy.bincount(x, minlength=n) if all numbers are below n, "
+            "stepwell.numpy.bincount(x, length=n), "
             "or numpy.add.at(counts, x, 1) with counts = numpy.zeros(n, int)"
         )
     value = array(x)
@@ -44,12 +50,28 @@ def bincount(
         raise ValueError("object of too small depth for desired array")
     if value.kind.kind == "float":
         raise TypeError("Cannot cast array data from floats to int64 according to the rule 'safe'")
+    if length is None:
+        length = operator.index(minlength)
+        _check_within(value, length)
     if weights is None:
         return counted(value, None, max(length, minlength))
     weight = cast(array(weights), WIDE)
     if weight.shape != value.shape:
         raise ValueError("The weights and list don't have the same length.")
     return counted(value, weight, max(length, minlength))
+
+
+def _check_within(value: Tensor, length: int) -> None:
+    """Make the program raise if an element is negative, or ``length`` or more."""
+    low, high = value.graph.ranges.of(value) or (0, 1)  # booleans have no range
+    if value.size and low < 0:
+        least = red.min(value)
+        words = "'list' argument must have no negative elements"
+        check(e.greater_equal(least, 0), "ValueError", [words])
+    if value.size and high >= length:
+        words = "numpy.bincount: minlength has no place for ", "; give a larger one"
+        most = red.max(cast(value, INTEGER))
+        check(e.less(most, length), "ValueError", words, [most])
 
 
 def counted(places: Tensor, weight: Tensor | None, length: int) -> Tensor:

@@ -59,10 +59,10 @@ class HostProtocols(Handle):
         return self.operators["item"](self, *index)
 
     def tolist(self) -> Any:
-        """Return the elements of a known value; raise otherwise: there are no numbers yet."""
+        """Return the elements as nested lists of Python numbers."""
         if (known := self.operators["content"](self)) is not None:
             return known.tolist()
-        self.refuse("number", "the numbers in a traced value are not known while tracing")
+        return self.operators["tolist"](self)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if (known := self.operators["content"](self)) is not None:

@@ -54,6 +54,8 @@ def reshape(a: Any, shape: Any, order: str = "C", copy: bool | None = None) -> T
     value = lift(a)
     if by_columns(value, order):
         sizes = _new_shape(value, shape)
+        if _is_dense(value) and _merges(value.shape, sizes):
+            value = fresh(value)  # as in NumPy: the result is surely a copy
         return _turned(reshape(_turned(value), sizes[::-1]))
     sizes = _new_shape(value, shape)
     if copy:
@@ -80,6 +82,22 @@ def _is_dense(x: Tensor) -> bool:
             return False
         x = x.part.base
     return True
+
+
+def _merges(shape: Sequence[int], sizes: Sequence[int]) -> bool:
+    """Whether reading an array in column-major order to ``sizes`` merges some of its axes.
+
+    >>> _merges((2, 3), (6,)), _merges((6,), (2, 3)), _merges((4, 3), (2, 2, 3))
+    (True, False, False)
+    """
+    rest = [n for n in reversed(sizes) if n != 1]
+    for left in shape:
+        while left > 1 and rest:
+            part = rest.pop()
+            if left % part:
+                return True
+            left //= part
+    return False
 
 
 def _is_run(index: Any) -> bool:

@@ -12,6 +12,7 @@ from stepwell.frontend import (
     known,
     limits,
     linear_algebra,
+    lists,
     manipulation,
     methods,
     naming,
@@ -48,5 +49,6 @@ Tensor.operators.update(
     content=known.content_of,
     rounded=ufuncs.rounded,
     take=indexing.take,
+    tolist=lists.tolist,
 )
 Tensor.operators["method"] = table.method_named

@@ -228,7 +228,7 @@ def check_castable(what: str, given: DType, wanted: DType) -> None:
     if order.index(given.kind) > order.index(wanted.kind):
         raise TypeError(
             f"cannot cast the result of {what} from {given.name} to {wanted.name} as it is "
-            "assigned in place; write x = x op y for a new array"
+            "assigned in place; for a new array write x = x op y, or leave out= away"
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from stepwell.frontend import elementwise as e
+from stepwell.frontend import lists
 from stepwell.frontend import reduction as r
 from stepwell.frontend.creation import asarray
 from stepwell.frontend.errors import TraceError
@@ -86,7 +87,7 @@ def _test_of(value: Any) -> Callable[[], Any]:
     return lambda: truth(value) if isinstance(value, Tensor) else bool(value)
 
 
-GOING = (any, all, min, max, sum, isinstance, type)
+GOING = (any, all, min, max, sorted, sum, isinstance, type)
 """Builtins that iterate over their argument or ask for its type, whatever it is."""
 
 
@@ -222,6 +223,7 @@ PYTHONS: dict[Any, Callable[..., Any]] = {
     builtins.min: _extreme(operator.lt),
     builtins.range: _range,
     builtins.reversed: _reversed,
+    builtins.sorted: lists.sorted,
     builtins.sum: _sum,
     builtins.type: _type,
     np.ndenumerate: _ndenumerate,

@@ -12,12 +12,13 @@ from stepwell.frontend import (
     order_statistics,
     sets,
     signals,
+    sliding,
     small_functions,
     statistics,
 )
 
 MODULES = (
     *(choosing, einstein, histograms, inserting, linalg, matrices, more_ufuncs, nan_functions),
-    *(order_statistics, sets, signals, small_functions, statistics),
+    *(order_statistics, sets, signals, sliding, small_functions, statistics),
 )
 """Modules that register their functions in the table when imported."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dis
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -18,10 +19,13 @@ import numpy as np
 from stepwell.frontend.captures import Captures
 from stepwell.frontend.notices import warn_once
 from stepwell.frontend.outside import ATTRIBUTE, IN_CELL, IN_DICT, IN_LIST, NOTHING, looked_up
+from stepwell.frontend.promotion import has_traced
 from stepwell.frontend.state.variables import Variable
 from stepwell.frontend.tensor import Partial, Tensor, has_traced_bounds
 from stepwell.frontend.tracing import active_trace
 from stepwell.frontend.unbound import UNSURE
+
+CONCATENATORS = type(np.r_), type(np.c_)
 
 CHANGING = frozenset(
     (
@@ -99,8 +103,10 @@ class Outer:
         captures = current_captures()
         if type(of) is np.ndarray and captures is not None:
             of = captures.local(of)
-        if is_traced_index(index) and type(of) is np.ndarray:
+        if type(of) is np.ndarray and is_traced_index(index):
             return Tensor.operators["getitem"](of, index)
+        if type(of) in CONCATENATORS and _has_traced_part(index):
+            return import_module("stepwell.frontend.concatenators").concatenated(of, index)
         if captures is None or not captures.knows(of) or isinstance(index, Tensor):
             return _plain_item(of, index, captures)
         path = f"{captures.paths[id(of)]}[{index!r}]"
@@ -139,6 +145,11 @@ def read_variable(runtime: Any, target: Any, attribute: bool, key: Any) -> bool:
     except (LookupError, TypeError):
         return False
     return found and outer.item(target, key) is not None
+
+
+def _has_traced_part(index: Any) -> bool:
+    parts: tuple[Any, ...] = index if isinstance(index, tuple) else (index,)
+    return any(map(has_traced, parts)) or has_traced_bounds(index)
 
 
 def is_traced_index(index: Any) -> bool:

@@ -81,8 +81,10 @@ def _method(name: str) -> Callable[..., Any]:
 
 def numpys(name: str) -> Any:
     """Return NumPy's function of a name, also dotted (``linalg.norm``); None if there is none."""
-    module, _, own = name.rpartition(".")
-    return getattr(getattr(np, module) if module else np, own, None)
+    found: Any = np
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 @cache
@@ -110,7 +112,7 @@ def call_named(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> A
         given = dict(keywords)
         if "out" not in takes:
             out = given.pop("out", None)
-        return stored(ours(*args, **given), out)
+        return stored(ours(*args, **given), out, name=name)
     extra = {k: v for k, v in keywords.items() if k not in theirs.parameters and k in takes}
     try:
         bound = theirs.bind(*args, **{k: v for k, v in keywords.items() if k not in extra})
@@ -131,7 +133,7 @@ def call_named(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> A
         given[key] = content(given[key]) if is_known(given[key]) else given[key]
     for key in [k for k in given if k not in takes]:
         _check_default(name, key, given.pop(key), theirs)
-    return stored(ours(*positional, **given), out, name in CASTING)
+    return stored(ours(*positional, **given), out, name in CASTING, name)
 
 
 CASTING = {
@@ -213,10 +215,11 @@ def _dotted_name(function: Any, name: str) -> str:
     return f"{module.removeprefix('numpy.')}.{name}" if module.startswith("numpy.") else name
 
 
-def stored(value: Any, out: Any, casting: bool = False) -> Any:
+def stored(value: Any, out: Any, casting: bool = False, name: str = "") -> Any:
     """Return ``value``, written to the ``out=`` array if one is given.
 
     casting : whether any dtype may be cast to any; otherwise not to a lower kind
+    name : NumPy's name of the function, for messages
     """
     out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     if out is None:
@@ -228,7 +231,8 @@ def stored(value: Any, out: Any, casting: bool = False) -> Any:
             "out= is an array that is not part of the trace; "
             "pass it as an argument, or make it in the function (out = numpy.zeros(...))"
         )
-    out.write(Tensor.operators["cast"](value, out.kind) if casting else value)
+    written = Tensor.operators["cast"](value, out.kind) if casting else value
+    out.write(written, f"numpy.{name}" if name else "")
     return out
 
 

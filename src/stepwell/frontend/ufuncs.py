@@ -339,7 +339,8 @@ def _call(
     dtype: Any = None,
     **more: Any,
 ) -> Any:
-    no_more(function.__name__, more)
+    name = function.__name__
+    no_more(name, more)
     positional = inputs[function.nin :]
     out = positional if positional else out
     found = ufunc(function, *inputs[: function.nin], dtype=dtype)
@@ -347,17 +348,17 @@ def _call(
         if out is None:
             return found
         if where is not True:
-            raise TraceError(f"numpy.{function.__name__}: where= is not known to Stepwell")
-        return tuple(stored(f, o) for f, o in zip(found, out, strict=True))
+            raise TraceError(f"numpy.{name}: where= is not known to Stepwell")
+        return tuple(stored(f, o, name=name) for f, o in zip(found, out, strict=True))
     target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     if where is True:
-        return stored(found, target)
+        return stored(found, target, name=name)
     if not isinstance(target, Tensor):
         raise TraceError(
-            f"numpy.{function.__name__}: where= without out= leaves elements that nobody wrote; "
+            f"numpy.{name}: where= without out= leaves elements that nobody wrote; "
             "give out=, or choose with numpy.where"
         )
-    check_castable(function.__name__, found.kind, target.kind)
+    check_castable(f"numpy.{name}", found.kind, target.kind)
     return stored(e.where(lift(where), cast(found, target.kind), target), target)
 
 
