@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +12,10 @@ import numpy as np
 import pytest
 
 import stepwell as sw
+from stepwell.core.files import replacing
 from stepwell.core.machine import Machine
 from stepwell.tools.main import main
+from stepwell.tools.opt.command import main as opt_main
 
 TEXT = """\
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -101,6 +106,38 @@ def test_a_budget_without_tuning(tmp_path: Path, capsys: pytest.CaptureFixture[s
     file.write_text(TEXT)
     assert main(["compile", str(file), "--budget", "3"]) == 1
     assert "--budget is for --tune alone" in capsys.readouterr().err
+
+
+def test_a_folder_for_what_is_only_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.mlir").write_text(TEXT)
+    for option in (["--stage", "nd"], ["--print-pipeline"]):
+        command = "compile", str(tmp_path / "m.mlir"), *option, "-o", str(tmp_path / "out")
+        assert f"{option[0]} only prints, so that -o has no effect" in wrong(capsys, *command)
+
+
+def test_a_disk_without_room_is_told_with_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once it was [Errno 28], or the file in the cache that was being copied."""
+    target, other = tmp_path / "x.npy", str(tmp_path / "other")
+    said = re.escape(f"No space left on device: '{target}'")
+    with pytest.raises(OSError, match=said), replacing(target):
+        raise OSError(errno.ENOSPC, "No space left on device", other)
+    assert list(tmp_path.iterdir()) == []
+
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "m.mlir").write_text(TEXT)
+    monkeypatch.setattr("sys.stdout", Full())
+    file = str(tmp_path / "m.mlir")
+    for tool in (lambda: main(["ops"]), lambda: opt_main([file]), lambda: opt_main(["--version"])):
+        assert tool() == 1
+        said = capsys.readouterr().err
+        assert said == "error: cannot write the output: No space left on device\n"
 
 
 def test_tune_is_a_number() -> None:

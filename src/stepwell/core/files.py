@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -18,9 +19,44 @@ def replacing(path: Path, anew: bool = False) -> Generator[Path]:
     anew : keep a file that another process has created meanwhile
     """
     path = path.resolve()
-    if path.exists() and not path.is_file():  # a device such as /dev/null is written directly
-        yield path
-        return
+    with _naming(path):
+        if path.exists() and not path.is_file():  # a device such as /dev/null is written directly
+            yield path
+            return
+        with _replacing(path, anew) as file:
+            yield file
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of writing to a file for which there is no room."""
+
+
+@contextmanager
+def _naming(path: Path) -> Generator[None]:
+    """Name the file for which there is no room, not the one that was being copied."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def in_words(error: OSError) -> str:
+    """Return what failed with which file; a file without a name is the standard output.
+
+    >>> in_words(OSError(errno.ENOSPC, "No space left on device"))
+    'cannot write the output: No space left on device'
+    >>> in_words(OSError(errno.ENOENT, "No such file or directory", "x.npy"))
+    'x.npy: No such file or directory'
+    """
+    if error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return f"cannot write the output: {error.strerror}" if error.errno in _FULL else str(error)
+
+
+@contextmanager
+def _replacing(path: Path, anew: bool) -> Generator[Path]:
     chance = os.urandom(8).hex()  # unpredictable, so that nobody can place a link there
     beside = path.with_name(f".{path.name[:99]}.{chance}.partial")
     try:

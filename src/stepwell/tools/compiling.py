@@ -31,6 +31,9 @@ def compile_command(options: argparse.Namespace) -> int:
     for name in ("budget", "size"):
         if getattr(options, name) is not None and not options.tune:
             fail(f"--{name} is for --tune alone", f"add --tune, or leave --{name} away")
+    if options.output is not None and (options.print_pipeline or options.stage):
+        option = "--stage" if options.stage else "--print-pipeline"
+        fail(f"{option} only prints, so that -o has no effect", "redirect the output to a file")
     if options.tune:
         options.lock = lock_of(options) or lock_beside(Path(options.file), target_of(options).name)
         _tune(module, options)

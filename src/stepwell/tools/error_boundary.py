@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from stepwell.core.checks import UnfitSizes
 from stepwell.core.diagnostics import CompileError, Diagnostic, listening
+from stepwell.core.files import in_words
 from stepwell.core.guards import OutOfBounds, checked_place, is_checked
 from stepwell.core.plugins import using
 from stepwell.tools.opt.messages import Messages
@@ -28,8 +29,7 @@ def guarded(command: Callable[[argparse.Namespace], int], options: argparse.Name
         messages.say(error.diagnostic)
     except OSError as error:
         _traceback(options)
-        said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        messages.say(Diagnostic("error", said))
+        messages.say(Diagnostic("error", in_words(error)))
     except (UnfitSizes, OutOfBounds) as error:
         _traceback(options)
         messages.say(Diagnostic("error", error.words, error.place))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepwell.api.compiled import Compiled
+from stepwell.core.files import replacing
 from stepwell.core.signature import Tensor
 from stepwell.tools.inputs import fail, inputs_of, program_of
 
@@ -52,11 +53,13 @@ def _show(compiled: Compiled, named: Mapping[str, NDArray[Any]]) -> None:
 
 def _save(path: Path, named: Mapping[str, NDArray[Any]]) -> None:
     if path.suffix == ".npz":
-        np.savez(path, **dict(named))  # pyright: ignore[reportArgumentType]
+        with replacing(path) as new, new.open("wb") as file:
+            np.savez(file, **dict(named))  # pyright: ignore[reportArgumentType]
     elif path.suffix != ".npy":
         fail(f"results are not written into {path}", "name a .npy file, or a .npz for all of them")
     elif len(named) == 1:
-        np.save(path, next(iter(named.values())))
+        with replacing(path) as new, new.open("wb") as file:
+            np.save(file, next(iter(named.values())))
     else:
         fail(f"{len(named)} results do not fit into {path}", "name a .npz file")
 

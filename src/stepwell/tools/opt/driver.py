@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean, listening, report
-from stepwell.core.files import write_whole
+from stepwell.core.files import in_words, write_whole
 from stepwell.core.plugins import using, with_broken
 from stepwell.core.targets import machine_for
 from stepwell.dialects import upstream
@@ -85,6 +85,9 @@ class Driver:
             self.messages.say(Diagnostic("error", "out of memory"))
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader closed the pipe: no error
+        except OSError as error:
+            self._traceback()
+            self.messages.say(Diagnostic("error", in_words(error)))
         except Exception as error:  # in reading, checking or printing: a pass raises `Crash`
             self._traceback()
             said = f"compiler bug: {type(error).__name__}: {error}".splitlines()[0]

@@ -16,6 +16,7 @@ from xdsl.utils.hints import type_repr
 
 from stepwell import __version__
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean
+from stepwell.core.files import in_words
 from stepwell.core.plugins import broken, using, with_broken
 from stepwell.driver.registry import OURS, XDSL, Registry, registry
 from stepwell.driver.universe import OVERRIDES, PASSES
@@ -39,6 +40,9 @@ def answer(options: argparse.Namespace) -> int:
         return 1
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader closed the pipe: no error
+        return 1
+    except OSError as error:
+        print(Diagnostic("error", in_words(error)).render(), file=sys.stderr)
         return 1
     return 0
 
