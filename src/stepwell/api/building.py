@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from stepwell.core.plugins import using
 from stepwell.core.targets import target_of
 from stepwell.core.version import VERSION
 from stepwell.driver.pipeline import default_stages
-from stepwell.runtime.cache import digest, disk_cache
+from stepwell.runtime.cache import DIGEST, digest, disk_cache
 from stepwell.runtime.completing import Completion
 from stepwell.runtime.extension import prepare
 from stepwell.runtime.program import Program, load_program, write_program
@@ -30,6 +31,7 @@ from stepwell.runtime.weights import Weights
 
 if TYPE_CHECKING:
     from stepwell.core.placement import Placement
+    from stepwell.core.signature import Signature
     from stepwell.runtime.parts import Parts
     from stepwell.runtime.toolchain import Compiler
 
@@ -148,40 +150,48 @@ class _Build:
 
         part : one for some sizes, whose weights it takes: the user may have changed the arrays
         """
-        return self._loaded(self.key, self.request, None, part)
+        return self._loaded(*self._fetched(self.key, self.request), None, part)
 
     def part(self, call: str) -> Program | None:
         """Return a program that serves a call with arguments of these shapes.
 
         The cache keeps one such program for each whole one. If it is that of another call, return
-        None: a second call with other sizes is a reason to compile the whole.
+        None: a second call with other sizes is a reason to compile the whole. One that serves all
+        calls is the whole, and is kept as such.
         """
         complete = Completion(self.whole)
-        key = digest(self.key, "part")
-        part = complete.part = self._loaded(key, replace(self.request, call=call), complete)
+        folder, built = self._fetched(digest(self.key, "part"), replace(self.request, call=call))
+        if built is not None and not built.served:
+            whole = disk_cache().fetch("program", self.key, partial(_copy_files, folder))
+            return self._loaded(whole, built, None)
+        part = complete.part = self._loaded(folder, built, complete)
         shapes = [tuple(int(n) for n in each.split("x") if n) for each in call.split(",")]
         return part if part.signature.serves(part.signature.sizes(shapes)) else None
 
-    def _loaded(
-        self,
-        key: str,
-        request: Request,
-        complete: Completion | None,
-        part: Program | None = None,
-    ) -> Program:
-        built: list[Path] = []
+    def _fetched(self, key: str, request: Request) -> tuple[Path, Signature | None]:
+        """Return the folder of a program, and its signature if it was compiled just now."""
+        built: list[Signature] = []
 
         def build(folder: Path) -> None:
-            built.append(folder)
             if self.compiler is None:
-                _write(folder, request, None)
+                built.append(_write(folder, request, None))
                 return
             parted = import_module("stepwell.runtime.parts").parts_of_program
             with parted(self.compiler, thread_count()) as parts:
-                _write(folder, request, parts)
+                built.append(_write(folder, request, parts))
 
-        folder, read = disk_cache().fetch("program", key, build), self.read
-        weights: Any = Weights(folder.name, read.resources, read.traced_weights, bool(built))
+        folder = disk_cache().fetch("program", key, build)
+        return folder, built[-1] if built else None
+
+    def _loaded(
+        self,
+        folder: Path,
+        built: Signature | None,
+        complete: Completion | None,
+        part: Program | None = None,
+    ) -> Program:
+        read, compiled = self.read, built is not None
+        weights: Any = Weights(folder.name, read.resources, read.traced_weights, compiled)
         if part is not None:
             weights = part.same_constants
         return load_program(
@@ -189,12 +199,20 @@ class _Build:
         )
 
 
-def _write(folder: Path, request: Request, parts: Parts | None) -> None:
-    """Translate a request and write the program into ``folder``."""
+def _copy_files(source: Path, folder: Path) -> None:
+    """Copy the files of a program in the cache; the cache adds their digest."""
+    for file in source.iterdir():
+        if file.name != DIGEST:
+            (folder / file.name).write_bytes(file.read_bytes())
+
+
+def _write(folder: Path, request: Request, parts: Parts | None) -> Signature:
+    """Translate a request and write the program into ``folder``; return its signature."""
     with uncollected(), deferred_methods():
         translated = with_deep_stack(lambda: request.translate(parts))
     build = parts.link if parts else None
     write_program(folder, translated.text, translated.header, translated.signature, build)
+    return translated.signature
 
 
 def _pipeline_key(request: Request) -> str:
