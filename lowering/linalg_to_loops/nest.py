@@ -75,6 +75,7 @@ def _shared_loop(frame: Frame, k: int, opened: Bounds | None) -> Loop:
     bounds = opened or (Index(), extent)
     known, vectors = extent.number is not None, k == plan.axis
     tail, width = levels.tail(k), plan.first.width if vectors else 1
+    least, most = plan.lengths(k)
     at_launch = "" if known or not vectors else tail
     if at_launch == MASK and not frame.masks(plan.ops, k):
         at_launch = ""
@@ -89,7 +90,8 @@ def _shared_loop(frame: Frame, k: int, opened: Bounds | None) -> Loop:
         at_launch=at_launch,
         one_text=padded and levels.step(k) == width,
         extent=extent,
-        least=plan.lengths(k)[0],
+        least=least,
+        most=most,
         overlaps=tail == OVERLAP and width > 1 and known,
         shifts=known and not opened and not vectors and tail == OVERLAP,
         last=_last(frame, k),

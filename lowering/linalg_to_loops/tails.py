@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from xdsl.ir import SSAValue
@@ -82,6 +83,8 @@ class Loop:
     extent: Index = ZERO
     least: int = 0
     """The least extent."""
+    most: int = 0
+    """The greatest extent; 0 where not known."""
     overlaps: bool = False
     shifts: bool = False
     """Whether the last step is moved to end with the loop."""
@@ -140,18 +143,20 @@ def _overlapping(writer: Writer, loop: Loop, inside: Inside) -> None:
         _steps(writer, loop, (lower, middle), [step], inside)
         vectors(middle, loop.width)
 
-    def narrow(lanes: int) -> None:
-        if lanes < MIN_LANES:
+    def of_lanes(lanes: int) -> None:
+        whole = lanes == loop.width
+        if not whole and lanes < MIN_LANES:
             _steps(writer, loop, loop.bounds, [1], inside)
-            return
-        enough = writer.compare("sge", loop.extent, Index.of(lanes))
-        writer.branch(enough, lambda: vectors(lower, lanes), lambda: narrow(lanes // 2))
+        elif 0 < loop.most < lanes:
+            of_lanes(lanes // 2)
+        elif loop.least >= lanes:
+            wide() if whole else vectors(lower, lanes)
+        else:
+            enough = writer.compare("sge", loop.extent, Index.of(lanes))
+            some = wide if whole else partial(vectors, lower, lanes)
+            writer.branch(enough, some, lambda: of_lanes(lanes // 2))
 
-    if loop.least >= loop.width:
-        wide()
-        return
-    enough = writer.compare("sge", loop.extent, Index.of(loop.width))
-    writer.branch(enough, wide, lambda: narrow(loop.width // 2))
+    of_lanes(loop.width)
 
 
 def _masked(writer: Writer, loop: Loop, inside: Inside) -> None:

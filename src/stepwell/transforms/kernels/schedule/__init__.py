@@ -126,6 +126,8 @@ class Schedule(Pass):
                 some = given.ready if machine.l2 and machine.versions else None
                 with_versions(function, some, schedule, tuned, machine, call)
                 store_past_caches(function, launches.get(name, ()), machine)
+                if call is not None and some is not None:
+                    call.shorten(function)
         if call is not None:
             call.write_served()
 
