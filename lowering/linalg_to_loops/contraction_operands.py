@@ -16,7 +16,7 @@ from xdsl.ir.affine import AffineDimExpr
 from stepwell.analysis.levels.matrix_units import for_matrix_unit
 from stepwell.analysis.levels.queries import DOUBLE_BUFFERED
 from stepwell.analysis.products import dot_elements
-from stepwell.analysis.structured import bits_of, dims_of, element, in_panels
+from stepwell.analysis.structured import bits_of, dims_of, element, in_panels, in_parts
 from stepwell.lowering.linalg_to_loops.contraction_levels import ContractionLevels, Ranges
 from stepwell.lowering.linalg_to_loops.dots import Words, dot_body
 from stepwell.lowering.linalg_to_loops.f32_accumulation import accumulate_in_f32
@@ -174,8 +174,16 @@ class Operands:
         access, loop = self.product.inputs[operand], self.loops[operand]
         after, exprs = len(self.of.sum.reductions), list(access.exprs)
         exprs[self.panels[operand][0]], exprs[-1] = AffineDimExpr(after), AffineDimExpr(loop)
-        begin = ((self.of.levels.depth, since), (loop, first * -1), (after, number))
-        return Access(access.buffer, tuple(exprs), begin)
+        begin = [(loop, first * -1), (after, number)]
+        depth, split = self.of.levels.depth, self.of.levels.levels[self.of.levels.splits[-1]]
+        parts = in_parts(access.exprs, depth)
+        if parts is not None and parts[-1] == split.step:
+            axis, inner, _ = parts
+            exprs[axis], exprs[inner] = AffineDimExpr(after + 1), AffineDimExpr(depth)
+            begin.append((after + 1, self.frame.writer.divide(since, split.step)))
+        else:
+            begin.append((depth, since))
+        return Access(access.buffer, tuple(exprs), tuple(begin))
 
     # packing
 

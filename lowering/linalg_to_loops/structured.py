@@ -35,10 +35,10 @@ class Access:
     def at(self, writer: Writer, indices: Sequence[Index | None]) -> list[Index]:
         """Return the index of each dimension at the given indices of the loops.
 
-        A loop after the last one has no index of its own, only a beginning.
+        The two loops after the last one have no index of their own, only a beginning.
         """
         if self.begin:
-            indices = [*indices, None]
+            indices = [*indices, None, None]
             for k, by in self.begin:
                 indices[k] = (indices[k] or Index()) + by
         return [writer.affine(e, indices) for e in self.exprs]

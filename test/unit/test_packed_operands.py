@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,22 @@ def test_weights(m: int, n: int, k: int, batch: int, turned: bool, dtype: str, w
     scheduled = kernels_for(module(x, w, turned, dtype, wide))
     assert has(scheduled, "dots") if dtype == "i8" else "_pack" in scheduled
     check(made, x, w, turned, dtype, wide)
+
+
+def test_windows_in_parts() -> None:
+    """Filters whose features a block splits lie in parts, the last of which is shorter."""
+    features, results, size = 147, 37, 7
+    x, w = numbers((1, features, size, size), "f32"), numbers((results, features, 5, 5), "f32")
+
+    def convolved(x: Any) -> Any:
+        return sw.nn.conv(x, w, padding=2)
+
+    found = sw.jit(convolved).trace(x).compile()
+    assert re.search(r"\(d6 floordiv \d+\), d4, d5", found.text("kernels"))
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (2, 2), (2, 2)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (5, 5), (2, 3))
+    want = np.einsum("bfijmn,ofmn->boij", windows, w)
+    np.testing.assert_allclose(found(x), want, rtol=0, atol=1e-5 * float(np.abs(want).max()))
 
 
 @pytest.mark.parametrize(

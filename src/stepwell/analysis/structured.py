@@ -267,6 +267,21 @@ def in_panels(index: Index, loop: int) -> tuple[int, int] | None:
             return None
 
 
+def in_parts(index: Index, loop: int) -> tuple[int, int, int] | None:
+    """Return (axis, inner axis, size) if ``index`` reads parts: ``loop`` floordiv and mod size.
+
+    Parts of ``loop`` are then stored one after the other, each with all that is between both axes.
+    """
+    number, size = next(
+        ((axis, by) for axis, expr in enumerate(index) for k, by in quotients(expr) if k == loop),
+        (-1, 1),
+    )
+    whole, rest = AffineDimExpr(loop) // size, AffineDimExpr(loop) % size
+    if number < 0 or index[number] != whole or rest not in index:
+        return None
+    return number, index.index(rest), size
+
+
 def inverse(index: Index, loops: int) -> tuple[int, ...] | None:
     """Return the axis that each loop indexes if ``index`` is a permutation of the loops."""
     if len(index) != loops:

@@ -13,13 +13,14 @@ After:   kernel.func @main_pack(%w, %p: tensor<16x1000x64xf32>) {
 Afterwards the operand that varies with the columns is in panels as wide as the register tile, each
 read sequentially, if it is the same in every call or in many iterations of a loop, or if several
 blocks would otherwise pack it. Several means three; two for blocks that wait for memory; seven for
-blocks that pack while they compute; two for a convolution, whose filters are transposed. In a
-product of an operand with itself, the rows are read from the same panels; the rows of a large
-transposed operand have their own panels. Contiguous columns are copied in whole rows; tiles
-prefetch panels that come too slowly from beyond the L2 cache. Equal packing kernels are merged, and
-an operand of several launches is packed once, right after its definition. An unpacked argument that
-a loop reads in each of many iterations is copied before the loop, because arguments are seldom
-aligned to a cache line.
+blocks that pack while they compute; two for a convolution, whose filters are transposed. Features
+that blocks of a window split are packed in parts, each with its whole window. In a product of an
+operand with itself, the rows are read from the same panels; the rows of a large transposed operand
+have their own panels. Contiguous columns are copied in whole rows; tiles prefetch panels that come
+too slowly from beyond the L2 cache. Equal packing kernels are merged, and an operand of several
+launches is packed once, right after its definition. An unpacked argument that a loop reads in each
+of many iterations is copied before the loop, because arguments are seldom aligned to a
+cache line.
 """
 
 from __future__ import annotations

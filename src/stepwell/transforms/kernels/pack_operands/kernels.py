@@ -80,6 +80,9 @@ class Operand:
     """How often a call would pack it otherwise, once for each block of rows."""
     rows: int = -1
     """The operand that reads the same panels by rows: the same argument; -1 if there is none."""
+    part: int = 0
+    """Iterations of the last loop whose whole window lies together; 0 if the window has one place.
+    """
 
     @property
     def sums(self) -> list[int]:
@@ -141,6 +144,8 @@ class Operand:
         """The sizes of the packed operand."""
         panels = -(-self.extents[self.column] // self.width)
         before, after = self.extents[: self.column], self.extents[self.column + 1 :]
+        if self.part:
+            after = (-(-after[-1] // self.part), *after[:-1], self.part)
         return [*before, panels, *after, self.width]
 
     @property
@@ -177,7 +182,8 @@ def operand_of(function: kernel.FuncOp) -> Operand | None:
     rows = 1 - number if squares(op, shared) and whole else -1
     if levels.mirrors and rows < 0:  # both operands must stay the same value
         return None
-    return found and replace(found, repeated=_repeated(op, shared, levels.blocks), rows=rows)
+    repeated, part = _repeated(op, shared, levels.blocks), _part(function, levels, found)
+    return found and replace(found, repeated=repeated, rows=rows, part=part)
 
 
 def rows_of(function: kernel.FuncOp, columns: Operand) -> Operand | None:
@@ -211,6 +217,21 @@ def _repeated(op: linalg.GenericOp, shared: int, block: Sequence[int]) -> int:
     if DYNAMIC_INDEX in sizes:
         return 0
     return prod(-(-size // of) for size, of in zip(sizes, block, strict=False))
+
+
+def _part(function: kernel.FuncOp, levels: KernelLevels, found: Operand | None) -> int:
+    """Return the depth of the blocks of a window that they split; 0 where nothing is split.
+
+    Tiles that begin a part read it from beyond the L2 cache, place by place of the window. As one
+    run hardware prefetches it; as a run for each place they wait at the beginning of each: 5 x 5
+    places of 376 features to 215 take 0.93 of the time (Zen 4).
+    """
+    steps, depth = levels.in_steps, levels.blocks[-1]
+    window = found is not None and prod(found.sums[:-1]) > 1
+    if found is None or steps is None or not window or len(levels_of_versions(function)) > 1:
+        return 0
+    split = steps.depth == found.loops[-1] and "dot" not in levels.packs.values()
+    return depth if split and 0 < depth < found.extents[-1] else 0
 
 
 def _uses(index: Index, loop: int) -> bool:
@@ -250,18 +271,21 @@ def _operand(
     return Operand(op, number, value, index, tuple(loops), found, column, width, lanes, 0)
 
 
-def _panels(loops: int, column: int, width: int) -> Index:
-    """Return the index, within the panels, of the element at each of these loops."""
-    exprs: list[AffineExpr] = [AffineDimExpr(k) for k in range(loops)]
-    exprs[column] = AffineDimExpr(column) // width
-    return (*exprs, AffineDimExpr(column) % width)
+def _panels(operand: Operand) -> Index:
+    """Return the index, within the panels, of the element at each of the operand's loops."""
+    loops: list[AffineExpr] = [AffineDimExpr(k) for k in range(len(operand.loops))]
+    column, width, last = loops[operand.column], operand.width, loops[-1]
+    before, sums = loops[: operand.column], loops[operand.column + 1 :]
+    if operand.part:
+        sums = [last // operand.part, *sums[:-1], last % operand.part]
+    return (*before, column // width, *sums, column % width)
 
 
 def _maps(operand: Operand) -> list[Index]:
     """Return the maps of the packing kernel: the one it reads at and the one it writes at."""
     place = {loop: AffineDimExpr(k) for k, loop in enumerate(operand.loops)}
     index = tuple(place[expr.position] for expr in operand.index if isinstance(expr, AffineDimExpr))
-    panels = _panels(len(operand.loops), operand.column, operand.width)
+    panels = _panels(operand)
     if operand.in_rows:
         column = operand.column
         turned = [AffineDimExpr(k) for k in (*range(column), column + 1, column)]
@@ -282,9 +306,10 @@ def _maps(operand: Operand) -> list[Index]:
         elif size < prod(operand.sums):
             after = after % extent
         taken[loop] = after
-    sums = (taken[loop] for loop in operand.loops[operand.column + 1 :])
-    before = operand.column + 1
-    return [(*index[: -len(order_in_memory)], one), (*panels[:before], *sums, panels[-1])]
+    loops: list[AffineExpr] = [AffineDimExpr(k) for k in range(operand.column + 1)]
+    loops += [taken[loop] for loop in operand.loops[operand.column + 1 :]]
+    merged = tuple(expr.replace_dims_and_symbols(loops, ()) for expr in panels)
+    return [(*index[: -len(order_in_memory)], one), merged]
 
 
 def packing_kernel(operand: Operand) -> kernel.FuncOp:
@@ -382,7 +407,7 @@ def read_packed(function: kernel.FuncOp, operand: Operand, machine: Machine, sam
     op = operand.op
     op.operands[operand.number] = new
     loops = len(op.iterator_types)
-    local = _panels(len(operand.loops), operand.column, operand.width)
+    local = _panels(operand)
     back = [AffineDimExpr(loop) for loop in operand.loops]
     index = tuple(expr.replace_dims_and_symbols(back, ()) for expr in local)
     maps = list(op.indexing_maps.data)
