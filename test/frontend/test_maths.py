@@ -11,7 +11,8 @@ import pytest
 import stepwell as sw
 from stepwell.frontend.maths import MATHS
 
-ONE = [f for f in MATHS if f not in (math.atan2, math.hypot, math.fmod, math.copysign)]
+TWO = {math.atan2, math.hypot, math.fmod, math.copysign, math.gcd, math.lcm, math.isclose}
+ONE = [f for f in MATHS if f not in TWO]
 GIVEN = (0.5, 0.99, 0.0, -0.0, -0.5, 1.0, 1.5, -7.25, 100.0, 800.0, math.inf, -math.inf, math.nan)
 
 
@@ -47,6 +48,30 @@ def test_of_two() -> None:
     np.testing.assert_allclose(found, [*right, 1.0, 5.5], rtol=1e-15)
     with pytest.raises(ValueError, match="math domain error"):
         both(5.5, 0.0)
+
+
+def test_of_integers_and_of_what_is_near() -> None:
+    def several(n: Any, m: Any, x: Any) -> Any:
+        near = math.isclose(x, 1.0), math.isclose(x, 1.1, abs_tol=0.2), math.isclose(x, x * 2)
+        return math.gcd(n, m), math.lcm(n, 4, m), math.gcd(-n), math.prod([n, x]), near
+
+    right = several(12, 18, 1.0 + 1e-12)
+    found = sw.jit(several)(12, 18, 1.0 + 1e-12)
+    assert [v.item() for v in (*found[:4], *found[4])] == [*right[:4], *right[4]]
+    with pytest.raises(TypeError, match="'float' object cannot be interpreted as an integer"):
+        sw.jit(several)(1.5, 18, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: math.fsum(x), r"math.fsum of a traced value .*; use sum or numpy.sum"),
+        (lambda x: math.gamma(x[0]), r"math.gamma of a traced value is not known to Stepwell$"),
+    ],
+)
+def test_others_are_refused_by_name(function: Any, message: str) -> None:
+    with pytest.raises(sw.TraceError, match=message):
+        sw.jit(function).trace(np.ones(2))
 
 
 def test_in_a_loop_of_the_run() -> None:

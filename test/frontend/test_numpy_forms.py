@@ -16,7 +16,9 @@ LABELS = np.array([0, 2, 2, 1])
 
 def joined(x: Any, v: Any, f: Any, n: Any) -> Any:
     rows = np.r_[0.0, v, 1:3, n, [v[0], 2.0], 0:1:3j], np.r_[x, x], np.r_[f, 2.5]
-    return rows, np.c_[v, [1, 2, 3, 4], 0:4], np.c_[np.ones(3), x, x], np.c_[v[0], 1]
+    lists = np.concatenate([[v[0], 1.0], [v[1]], f]), np.vstack([[v[0], n], [1, 2]])
+    wide = np.ones(2, np.result_type(f, x.dtype)), np.stack([(v[0], 1.0), v[:2]]), lists
+    return rows, wide, np.c_[v, [1, 2, 3, 4], 0:4], np.c_[np.ones(3), x, x], np.c_[v[0], 1]
 
 
 def windows(x: Any, v: Any) -> Any:

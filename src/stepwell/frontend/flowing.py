@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from stepwell.frontend import lists
+from stepwell.frontend import lists, maths
 from stepwell.frontend.checks import raise_in_branch
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.expressions import MAKING
@@ -127,6 +127,7 @@ def _call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
                 value.graph.check(value)
         return ours(*args, **kwargs)
     _spelling(function, args)
+    maths.check_known(function, args)
     if (computed := _of_lists(function, args, kwargs)) is not None:
         return computed()
     if appending(active_trace(), function, args):
@@ -223,7 +224,11 @@ def _of_lists(
     NumPy takes such lists as arrays. Return None for other functions and arguments.
     """
     if _takes_lists(function):
-        args = tuple(found if (found := joined(a)) is not None else a for a in args)
+        if function.__name__ in _JOINING:
+            if not any(isinstance(a, list | tuple) and any(map(_has_inner, a)) for a in args):
+                return None  # NumPy asks the arrays in the list
+        else:
+            args = tuple(found if (found := joined(a)) is not None else a for a in args)
         if any(map(has_traced, (*args, *kwargs.values()))):
             return partial(call_function, function, args, kwargs)
         return None
@@ -245,7 +250,15 @@ def _takes_lists(function: Any) -> bool:
         return False
     if name not in FUNCTIONS:
         complete()
-    return name in FUNCTIONS and name not in ("stack", "concatenate", "vstack", "hstack", "dstack")
+    return name in FUNCTIONS
+
+
+def _has_inner(value: Any) -> bool:
+    return isinstance(value, list | tuple) and has_traced(value)
+
+
+_JOINING = {"stack", "concatenate", "vstack", "hstack", "dstack"}
+"""Functions that join the elements of a list, each of which is an array for them."""
 
 
 _TRACED = Tensor | Range | Items | Window

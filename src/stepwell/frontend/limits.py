@@ -78,7 +78,7 @@ def nan_to_num(
 def result_type(*arrays_and_dtypes: Any) -> Any:
     """Return the NumPy dtype that arrays, numbers and dtypes promote to."""
     given = [kind_of(v) if isinstance(v, Tensor) else v for v in arrays_and_dtypes]
-    return np.result_type(*(k(0) if k in (int, float) else k for k in given))
+    return np.result_type(*(k(0) if k is int or k is float else k for k in given))
 
 
 @public(anywhere=True)

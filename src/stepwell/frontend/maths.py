@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.checks import check
-from stepwell.frontend.promotion import as_dtype, cast, full, is_number, lift
+from stepwell.frontend.errors import TraceError
+from stepwell.frontend.promotion import as_dtype, cast, full, has_traced, is_number, lift
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.ufuncs import weakened
 
@@ -86,6 +89,27 @@ def _log(value: Any, base: Any = None) -> Any:
     return found if base is None else found / _PLAIN_LOG(base)
 
 
+def _of_integers(function: Any) -> Callable[..., Any]:
+    def compute(first: Any, *others: Any) -> Any:
+        for value in (first, *others):
+            if not is_number(value) and lift(value).kind.kind == "float":
+                raise TypeError("'float' object cannot be interpreted as an integer")
+        found = cast(lift(first), as_dtype("i64"))
+        for value in others:
+            found = Tensor.operators["ufunc"](function, found, cast(lift(value), found.kind))
+        return weakened(found if others else e.abs(found))
+
+    return compute
+
+
+def _isclose(a: Any, b: Any, *, rel_tol: float = 1e-9, abs_tol: float = 0.0) -> Any:
+    x, y = _real(a), _real(b)
+    most = e.maximum(e.multiply(rel_tol, e.maximum(e.abs(x), e.abs(y))), abs_tol)
+    finite = e.logical_and(e.isfinite(x), e.isfinite(y))
+    near = e.logical_and(finite, e.less_equal(e.abs(e.subtract(x, y)), most))
+    return weakened(e.logical_or(e.equal(x, y), near))
+
+
 _POSITIVE = _within(lambda x: e.greater(x, 0))
 _PLAIN_LOG = _function(e.log, _POSITIVE)
 _BOUNDED = _within(e.isfinite)
@@ -125,6 +149,33 @@ MATHS: dict[Any, Callable[..., Any]] = {
     math.isinf: lambda x: weakened(e.isinf(_real(x))),
     math.isfinite: lambda x: weakened(e.isfinite(_real(x))),
     math.degrees: _function(lambda x: e.multiply(x, 180 / math.pi)),
+    math.cbrt: _function(lambda x: Tensor.operators["ufunc"](np.cbrt, x)),
+    math.exp2: _function(e.exp2, _finite),
+    math.gcd: _of_integers(np.gcd),
+    math.lcm: _of_integers(np.lcm),
+    math.isclose: _isclose,
     math.radians: _function(lambda x: e.multiply(x, math.pi / 180)),
 }
 """The traced implementations, by Python's own functions."""
+_INSTEAD = {
+    **{name: f"numpy.{name}" for name in ("frexp", "ldexp", "modf", "nextafter")},
+    "dist": "math.hypot or numpy.linalg.norm of the difference",
+    "fsum": "sum or numpy.sum",
+    "isqrt": "int(math.sqrt(n))",
+    "remainder": "math.fmod or %",
+    "sumprod": "numpy.dot",
+    "ulp": "numpy.spacing",
+}
+
+
+def check_known(function: Any, args: Sequence[Any]) -> None:
+    """Refuse a function of `math` that takes traced numbers and has no traced implementation.
+
+    `math.prod` multiplies its elements by their operators.
+    """
+    if getattr(function, "__module__", None) != "math" or function in MATHS:
+        return
+    if function is not math.prod and any(map(has_traced, args)):
+        name = function.__name__
+        instead = f"; use {_INSTEAD[name]}" if name in _INSTEAD else ""
+        raise TraceError(f"math.{name} of a traced value is not known to Stepwell{instead}")
