@@ -27,6 +27,7 @@ def test_a_module_whose_import_was_interrupted_registers_its_rules_again() -> No
     with pytest.raises(KeyboardInterrupt):
         executed(table, "acme", RULE + "raise KeyboardInterrupt")
     executed(table, "acme", RULE)
+    table(Op)(table[Op])  # of a module that was imported before
     assert table[Op](3) == 3
     with pytest.raises(ValueError, match=r"acme\.op already has a reference rule"):
         executed(table, "other", RULE)

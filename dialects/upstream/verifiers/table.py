@@ -11,6 +11,8 @@ from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation, OptionalDef, VariadicDef
 from xdsl.utils.exceptions import VerifyException
 
+from stepwell.core.rules import is_again
+
 Check = Callable[[Any], None]
 _C = TypeVar("_C", bound=Check)
 
@@ -22,7 +24,7 @@ def checks(*kinds: type[Operation]) -> Callable[[_C], _C]:
 
     def register(function: _C) -> _C:
         for kind in kinds:
-            assert kind not in CHECKS, kind
+            assert kind not in CHECKS or is_again(CHECKS[kind], function), kind
             CHECKS[kind] = function
         return function
 

@@ -34,7 +34,7 @@ class RuleTable(Generic[RuleT]):
 
         def register(rule: RuleT) -> RuleT:
             for op in ops:
-                if self.covers(op) and not _is_again(self._rules.get(op), rule):
+                if self.covers(op) and not is_again(self._rules.get(op), rule):
                     raise ValueError(f"{op.name} already has a {self.reading} rule")
                 self._rules[op] = rule
                 self._later.pop(op, None)
@@ -85,11 +85,13 @@ class RuleTable(Generic[RuleT]):
         return iter(self._rules)
 
 
-def _is_again(before: Any, rule: Any) -> bool:
-    """Whether both rules are of one module, which was executed again as its import was interrupted.
+def is_again(before: Any, rule: Any) -> bool:
+    """Whether both are one rule of a module that was executed again: its import was interrupted.
 
     Python drops such a module; the next import makes a new one, with other functions.
     """
+    if before is rule:
+        return True
     known = getattr(before, "__globals__", None)
     anew = getattr(rule, "__globals__", None)
     if known is None or anew is None or known is anew:
