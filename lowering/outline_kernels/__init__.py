@@ -33,6 +33,7 @@ from stepwell.lowering.outline_kernels.order import arrange
 from stepwell.lowering.outline_kernels.outside import Outside
 from stepwell.lowering.outline_kernels.soon import soon
 from stepwell.lowering.outline_kernels.virtual_padding import read_beyond_edges
+from stepwell.transforms.graph.outline_layers import named_after
 from stepwell.transforms.kernels.same_kernels import Shared
 from stepwell.transforms.kernels.schedule.vectors import MASKED_BITS
 from stepwell.transforms.passes import Pass
@@ -81,7 +82,7 @@ def _outline(
     sources: list[Operation] = []
     for cluster in Cut(block, outside).grow(cached):
         arrange(cluster)
-        name = kernel_name(function.sym_name.data, cluster.members)
+        name = kernel_name(named_after(function), cluster.members)
         sources += [
             v.owner for op in cluster.members for v in op.operands if isinstance(v, OpResult)
         ]

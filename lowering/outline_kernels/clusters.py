@@ -18,6 +18,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from stepwell.analysis.costs import SERIAL
 from stepwell.analysis.structured import (
     Index,
     combiner,
@@ -33,8 +34,6 @@ from stepwell.analysis.structured import (
 
 GUESS = 1024
 """The trip count assumed for a loop of dynamic size."""
-SERIAL = 1 << 15
-"""The work of a kernel (loop iterations times cost) up to which a second thread does not pay."""
 ENOUGH = 64
 """The number of parallel iterations that keeps every thread busy."""
 SMALL_ROW = 256

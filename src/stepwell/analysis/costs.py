@@ -17,6 +17,8 @@ from stepwell.analysis.structured import CASTS, extents, indices
 from stepwell.core.host_schedule import Tree, in_call
 from stepwell.dialects import kernel
 
+SERIAL = 1 << 15
+"""The work of a kernel (loop iterations times cost) up to which a second thread does not pay."""
 _INTEGER = (arith.AddiOp, arith.SubiOp, arith.MuliOp)
 """The integer ops that count as operations: the others are bookkeeping."""
 _FREE: tuple[type[Operation], ...] = (

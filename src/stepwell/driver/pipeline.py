@@ -28,7 +28,7 @@ STAGES = (
     Stage(
         "nd",
         "inline-calls,expand-transformations,split-derivatives,check-sizes,canonicalize,cse,"
-        "decompose,cse,sum-after-loops,fold-scales",
+        "decompose,cse,sum-after-loops,fold-scales,outline-layers",
         _GRAPH,
     ),
     Stage(
@@ -40,8 +40,8 @@ STAGES = (
     ),
     Stage(
         "kernels",
-        "outline-kernels,split-groups,collapse-loops,order-sums,schedule,pack-operands,"
-        "compute-once,take-branches",
+        "outline-kernels,inline-layers,split-groups,collapse-loops,order-sums,schedule,"
+        "pack-operands,compute-once,take-branches",
         _TENSORS | {"kernel"},
         "outline-kernels",
     ),

@@ -42,6 +42,8 @@ PASSES: dict[str, str] = {
     "decompose": f"{_GRAPH}.decompose:Decompose",
     "sum-after-loops": f"{_GRAPH}.sum_after_loops:SumAfterLoops",
     "fold-scales": f"{_GRAPH}.fold_scales:FoldScales",
+    "outline-layers": f"{_GRAPH}.outline_layers:OutlineLayers",
+    "inline-layers": "stepwell.transforms.kernels.inline_layers:InlineLayers",
     "narrow-loops": "stepwell.transforms.buffers.narrow_loops:NarrowLoops",
     "linalg-to-loops": "stepwell.lowering.linalg_to_loops:LinalgToLoops",
     "expand-math": "stepwell.transforms.loops.expand_math:ExpandMath",

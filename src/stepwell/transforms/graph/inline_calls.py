@@ -60,7 +60,7 @@ class InlineCalls(Pass):
         calls = {name: list(_calls(each, functions)) for name, each in functions.items()}
         for name in _called_first(functions, calls):
             for call in calls[name]:
-                _inline(call, functions[_callee(call)])
+                inline(call, functions[_callee(call)])
         _drop_unnamed(op, functions)
 
 
@@ -103,7 +103,8 @@ def _called_first(functions: Functions, calls: dict[str, list[Operation]]) -> li
     return list(order)
 
 
-def _inline(call: Operation, callee: func.FuncOp) -> None:
+def inline(call: Operation, callee: func.FuncOp) -> None:
+    """Replace a call by a copy of the callee's body."""
     body, into = callee.body.block, call.parent
     assert into is not None
     values: dict[SSAValue, SSAValue] = dict(zip(body.args, call.operands, strict=True))
