@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
+from stepwell.core.diagnostics import CompileError, Diagnostic, Place
 from stepwell.core.files import replacing
 from stepwell.core.machine import Machine
 from stepwell.tools.main import main
@@ -115,6 +117,26 @@ def test_a_folder_for_what_is_only_printed(
     for option in (["--stage", "nd"], ["--print-pipeline"]):
         command = "compile", str(tmp_path / "m.mlir"), *option, "-o", str(tmp_path / "out")
         assert f"{option[0]} only prints, so that -o has no effect" in wrong(capsys, *command)
+
+
+def test_files_without_an_end_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once /dev/zero filled the memory, a location in a text that names it did too."""
+    monkeypatch.setattr("stepwell.core.files.LONGEST", 1 << 16)
+    said = "cannot read /dev/zero: the device has no end"
+    assert said in wrong(capsys, "run", "/dev/zero")
+    assert opt_main(["/dev/zero"]) == 1
+    assert said in capsys.readouterr().err
+    (tmp_path / "m.mlir").write_text(TEXT)
+    command = "run", str(tmp_path / "m.mlir"), "--random", "--lock", "/dev/zero"
+    assert "cannot read the lock file /dev/zero: the device has no end" in wrong(capsys, *command)
+    os.mkfifo(tmp_path / "pipe")
+    for file in ("/dev/zero", str(tmp_path / "pipe")):
+        bad = f'"a.b"() : () -> () loc("{file}":1:1)\n'
+        (tmp_path / "m.mlir").write_text(bad)
+        assert opt_main([str(tmp_path / "m.mlir")]) == 1
+        assert str(CompileError(Diagnostic("error", "odd", Place(file, 1, 1)))).startswith(file)
 
 
 def test_a_disk_without_room_is_told_with_the_file(

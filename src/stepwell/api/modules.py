@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
+from stepwell.core.files import read_whole
 from stepwell.runtime.weights import TracedWeights
 
 STDIN = "-"
@@ -40,7 +41,7 @@ def read_module(path: str | Path, weights: str | Path | None = None) -> ModuleTe
     """
     path = Path(path)
     try:
-        data = sys.stdin.buffer.read() if str(path) == STDIN else path.read_bytes()
+        data = sys.stdin.buffer.read() if str(path) == STDIN else read_whole(path)
         text = data.decode("utf-8")
     except OSError as error:
         raise _error(f"cannot read {path}: {error.strerror}") from None

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
+from stepwell.core.files import is_quickly_read
+
 Severity: TypeAlias = Literal["error", "warning", "remark", "note"]
 
 
@@ -104,6 +106,8 @@ class CompileError(Exception):
         if place is None:
             return None
         if (text := self.sources.get(place.file)) is None:
+            if not is_quickly_read(place.file):
+                return None
             return linecache.getline(place.file, place.line).rstrip("\n") or None
         rows = text.splitlines()
         return rows[place.line - 1] if 0 < place.line <= len(rows) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
@@ -74,6 +75,33 @@ def _replacing(path: Path, anew: bool) -> Generator[Path]:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+LONGEST = 1 << 26
+"""The most bytes that are read of a device, and of a file that a location in a text names."""
+
+
+def read_whole(path: str | Path) -> bytes:
+    """Return the content of a file, pipe or device that the user names.
+
+    raises OSError : it cannot be read, or is a device that has no end, as /dev/zero
+    """
+    with open(path, "rb") as file:
+        if not stat.S_ISCHR(os.fstat(file.fileno()).st_mode):
+            return file.read()
+        data = file.read(LONGEST + 1)
+    if len(data) > LONGEST:
+        raise OSError(errno.EFBIG, "the device has no end", str(path))
+    return data
+
+
+def is_quickly_read(path: str) -> bool:
+    """Whether reading a file that a location names ends soon; it may name a device or a pipe."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return True
+    return stat.S_ISREG(status.st_mode) and status.st_size <= LONGEST
 
 
 def write_whole(path: Path, text: str) -> None:

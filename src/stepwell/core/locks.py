@@ -10,7 +10,7 @@ from typing import Any
 
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.escape import quoted
-from stepwell.core.files import write_whole
+from stepwell.core.files import read_whole, write_whole
 from stepwell.core.hashing import sha256
 from stepwell.core.machine import Machine
 from stepwell.core.schema import Reader, parsed, shown, text, whole, wrong
@@ -83,7 +83,7 @@ def write_lock(path: Path, lock: Lock) -> None:
 def read_lock(path: Path) -> Lock:
     """Read a lock file; `CompileError` if it is invalid."""
     try:
-        return parse_lock(path.read_text())
+        return parse_lock(read_whole(path).decode())
     except OSError as error:
         raise _error(f"cannot read the lock file {path}: {error.strerror}") from None
     except ValueError as error:

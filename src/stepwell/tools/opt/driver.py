@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean, listening, report
-from stepwell.core.files import in_words, write_whole
+from stepwell.core.files import in_words, read_whole, write_whole
 from stepwell.core.plugins import using, with_broken
 from stepwell.core.targets import machine_for
 from stepwell.dialects import upstream
@@ -131,8 +131,7 @@ class Driver:
             if name == "-":
                 data = sys.stdin.buffer.read() if hasattr(sys.stdin, "buffer") else b""
             else:
-                with open(name, "rb") as file:
-                    data = file.read()
+                data = read_whole(name)
             text = data.decode("utf-8")
         except OSError as error:
             raise CompileError(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stepwell.core.diagnostics import Diagnostic
+from stepwell.core.files import is_quickly_read, read_whole
 from stepwell.tools.opt.expectations import Expectations
 
 
@@ -59,9 +60,9 @@ class Messages:
             return None
         if place.file not in self.sources:
             try:
-                with open(place.file, encoding="utf-8", errors="replace") as file:
-                    self.sources[place.file] = file.read().splitlines()
-            except OSError:
-                self.sources[place.file] = []
+                found = read_whole(place.file) if is_quickly_read(place.file) else b""
+            except (OSError, ValueError):
+                found = b""
+            self.sources[place.file] = found.decode("utf-8", "replace").splitlines()
         rows = self.sources[place.file]
         return rows[place.line - 1] if 0 < place.line <= len(rows) else None
