@@ -19,6 +19,15 @@ def test_a_function_made_by_exec_has_no_source() -> None:
         sw.jit(made["sign"])(np.float64(2))
 
 
+@pytest.mark.parametrize("use", ["range(x)", "complex(x)", "float(x)"])
+def test_numbers_in_such_a_function_say_so_too(use: str) -> None:
+    """Once only the number was named: python -c of the example in README.md."""
+    made: dict[str, Any] = {}
+    exec(f"def ranges(x):\n    return {use}", made)
+    with pytest.raises(sw.TraceError, match="'ranges' has no source"):
+        sw.jit(made["ranges"])(np.int64(2))
+
+
 def test_a_function_that_cannot_be_rewritten() -> None:
     told = (
         "the source of 'positive' cannot be rewritten, so its control flow is traced as it is: use"

@@ -26,8 +26,7 @@ class HostProtocols(Handle):
     def __bool__(self) -> bool:
         if (known := self.operators["content"](self)) is not None:
             return bool(known)
-        untraced = self.operators["why_as_it_is"]()
-        self.refuse("bool", "whether a traced value is true is not known while tracing", untraced)
+        self.refuse("bool", "whether a traced value is true is not known while tracing")
 
     def __float__(self) -> float:
         if (known := self.operators["content"](self)) is not None:
@@ -98,7 +97,8 @@ class HostProtocols(Handle):
     def __dlpack__(self, **_: Any) -> NoReturn:
         self.refuse("memory", "a traced value has no memory yet that could be handed on")
 
-    def refuse(self, how: str, why: str, more: str = "") -> NoReturn:
+    def refuse(self, how: str, why: str) -> NoReturn:
         """Raise a `TraceError` with advice: ``how`` is the unsupported use, a key of `_HOW`."""
         self.graph.check(self)
-        raise TraceError(f"{why}: {self!r}; {more}{_HOW[how]}")
+        untraced = self.operators["why_as_it_is"]() if how in ("bool", "number") else ""
+        raise TraceError(f"{why}: {self!r}; {untraced}{_HOW[how]}")
