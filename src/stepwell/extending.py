@@ -3,6 +3,12 @@
 >>> from stepwell.extending import Extension, Pass, reference
 >>> Pass.__module__
 'stepwell.transforms.passes'
+
+It has the classes of the ops of `nd` too:
+
+>>> from stepwell.extending import AbsOp
+>>> AbsOp.name
+'nd.abs'
 """
 
 from importlib import import_module
@@ -15,19 +21,26 @@ if TYPE_CHECKING:
     from stepwell.core.targets import Target
     from stepwell.dialects.calling import call
     from stepwell.dialects.interpreter import Interpreter
+    from stepwell.dialects.nd.arithmetic import AbsOp as AbsOp
+    from stepwell.dialects.nd.arithmetic import NegOp as NegOp
     from stepwell.dialects.nd.base import FLOAT
+    from stepwell.dialects.nd.batching.walk import Batch
     from stepwell.dialects.nd.composing import Composer
     from stepwell.dialects.nd.elementwise import Unary, in_numpy, same_type
     from stepwell.dialects.parsing import parse_module
     from stepwell.dialects.printing import text_of
     from stepwell.dialects.readings import (
         Factor,
+        batching,
         decomposition,
         extents,
+        gradient,
+        moves,
         partials,
         reference,
         shape,
         simplify,
+        tangent,
     )
     from stepwell.driver.registry import registry
     from stepwell.driver.targets import printing
@@ -40,7 +53,7 @@ if TYPE_CHECKING:
     from stepwell.lowering.nd_to_linalg.table import lower
     from stepwell.runtime.entry import Entry
     from stepwell.runtime.python_program import Called
-    from stepwell.transforms.passes import Pass, fail
+    from stepwell.transforms.passes import Pass, fail, remark
     from stepwell.transforms.rewriting import rewrite
 
 _DEFINED = {
@@ -51,13 +64,14 @@ _DEFINED = {
     "stepwell.dialects.calling": ("call",),
     "stepwell.dialects.interpreter": ("Interpreter",),
     "stepwell.dialects.nd.base": ("FLOAT",),
+    "stepwell.dialects.nd.batching.walk": ("Batch",),
     "stepwell.dialects.nd.composing": ("Composer",),
     "stepwell.dialects.nd.elementwise": ("Unary", "in_numpy", "same_type"),
     "stepwell.dialects.parsing": ("parse_module",),
     "stepwell.dialects.printing": ("text_of",),
     "stepwell.dialects.readings": (
-        *("Factor", "decomposition", "extents", "partials"),
-        *("reference", "shape", "simplify"),
+        *("Factor", "batching", "decomposition", "extents", "gradient", "moves", "partials"),
+        *("reference", "shape", "simplify", "tangent"),
     ),
     "stepwell.driver.registry": ("registry",),
     "stepwell.driver.targets": ("printing",),
@@ -70,7 +84,7 @@ _DEFINED = {
     "stepwell.lowering.nd_to_linalg.table": ("lower",),
     "stepwell.runtime.python_program": ("Called",),
     "stepwell.runtime.entry": ("Entry",),
-    "stepwell.transforms.passes": ("Pass", "fail"),
+    "stepwell.transforms.passes": ("Pass", "fail", "remark"),
     "stepwell.transforms.rewriting": ("rewrite",),
 }
 """Modules, and the names that each defines: imported when a name is first asked for."""
@@ -79,6 +93,7 @@ _PLACES = {name: module for module, names in _DEFINED.items() for name in names}
 
 __all__ = [
     "FLOAT",
+    "Batch",
     "Body",
     "Builder",
     "Called",
@@ -95,32 +110,44 @@ __all__ = [
     "Unary",
     "Value",
     "Writer",
+    "batching",
     "call",
     "decomposition",
     "emit",
     "entries",
     "extents",
     "fail",
+    "gradient",
     "in_numpy",
     "lower",
+    "moves",
     "parse_module",
     "partials",
     "printing",
     "reference",
     "register",
     "registry",
+    "remark",
     "rewrite",
     "same_type",
     "shape",
     "simplify",
+    "tangent",
     "text_of",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name in _PLACES:
+        value = getattr(import_module(_PLACES[name]), name)
+    elif name.endswith("Op"):  # an op of nd, as in ``AbsOp``
+        ops = import_module("stepwell.dialects.nd").OPS
+        value = next((op for op in ops if op.__name__ == name), None)
+    else:
+        value = None
+    if value is None:
         raise AttributeError(f"module 'stepwell.extending' has no attribute '{name}'")
-    globals()[name] = value = getattr(import_module(_PLACES[name]), name)
+    globals()[name] = value
     return value
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from stepwell import extending
 from stepwell.testing.opencl import TARGETS
 
 ACME = Path(__file__).parent / "Inputs" / "acme"
@@ -255,6 +256,15 @@ def test_the_guide_shows_this_package() -> None:
     assert len(blocks) >= 6
     for block in blocks:
         assert any(block[2] in file for file in files), block[2]
+
+
+def test_the_guide_names_what_extending_exports() -> None:
+    tables = set(re.findall(r"^ *@(\w+)\(\w+Op\)", GUIDE, re.MULTILINE))
+    tables |= set(re.findall(r"`(\w+)\.none\(Op", GUIDE))
+    tables |= {"moves", "tangent", "remark", "fail", *re.findall(r"\b[A-Z]\w+Op\b(?=\(|\))", GUIDE)}
+    ours = {"SoftsignOp", "HardSigmoidOp", "SaturateOp", "CountOp", "AbsFOp", "ModuleOp"}
+    lacking = [n for n in sorted(tables - ours) if not hasattr(extending, n)]
+    assert {"batching", "gradient", "NegOp"} <= tables and not lacking
 
 
 def named(block: re.Match[str]) -> str:

@@ -8,8 +8,16 @@ from xdsl.ir import Dialect, SSAValue
 from xdsl.irdl import irdl_op_definition
 
 from acme.saturate import HardSigmoidOp, SaturateOp
-from stepwell.dialects.nd.arithmetic import AbsOp
-from stepwell.extending import FLOAT, Composer, Factor, Unary, in_numpy, partials, same_type
+from stepwell.extending import (
+    FLOAT,
+    AbsOp,
+    Composer,
+    Factor,
+    Unary,
+    in_numpy,
+    partials,
+    same_type,
+)
 
 
 @irdl_op_definition

@@ -7,8 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from acme.dialect import SoftsignOp
-from stepwell.dialects.nd.arithmetic import NegOp
-from stepwell.extending import Pass, rewrite
+from stepwell.extending import NegOp, Pass, rewrite
 
 
 class _SoftsignOfNeg(RewritePattern):
