@@ -44,8 +44,9 @@ elements each, at 4 GHz."""
 MAX_PREDICTIONS = 48
 """Predictions for one kernel: ten to twenty milliseconds (`python bench/predicted.py --speed`)."""
 
-LIKELY_SIZES = (64, 256, 1024)
-"""Unknown sizes for which two schedules are compared: a part of a block, and several."""
+LIKELY_SIZES = (ASSUMED // 4, ASSUMED, 4 * ASSUMED)
+"""Unknown sizes for which two schedules are compared: the assumed one, a part of a block of as many
+rows, and several blocks."""
 
 USUAL = "vector_bits=512,vector_registers=32,fma=1,threads=2,l3=32M"
 """The machine of a `schedule` that is told of none: one with wide vectors, for tests."""

@@ -34,28 +34,35 @@ from stepwell.analysis.levels import (
 from stepwell.analysis.levels.building import with_block
 from stepwell.analysis.levels.queries import DOUBLE_BUFFERED
 from stepwell.analysis.loop_extents import argument_of_extent, op_of_loop
+from stepwell.analysis.structured import bits_of, element, stride
 from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.kernel.versions import FIRST_FITS, VERSIONS, versions_in
 from stepwell.transforms.kernels.kernel_signature import is_unscheduled
-from stepwell.transforms.kernels.schedule.blocking import longest_in_place
+from stepwell.transforms.kernels.schedule.block_sizes import MEMORY_BOUND_ROWS, MIN_BLOCK_TILES
+from stepwell.transforms.kernels.schedule.blocking import (
+    MAX_PANEL_VECTORS,
+    MIN_ROWS,
+    longest_in_place,
+)
 from stepwell.transforms.kernels.schedule.first_call import FirstCall
 from stepwell.transforms.kernels.schedule.tails import choose_tails
 from stepwell.transforms.kernels.schedule.vectors import MASKED_BITS, Loops, Range, own_axis, read
 from stepwell.transforms.kernels.versions import set_extent
 
-ROW_RANGES = (1, 1), (2, 4), (5, 8)
+FEW_ROWS = 2 * MEMORY_BOUND_ROWS
+"""The largest power of two of rows for which no operand is packed (`MIN_ROWS`)."""
+ROW_RANGES = (1, 1), (2, MEMORY_BOUND_ROWS), (MEMORY_BOUND_ROWS + 1, FEW_ROWS)
 """Ranges of rows, none of which repay packing, each served by one tile of its largest number: rows
-beyond the end repeat the last row, which costs less than a second pass through the column
-operand."""
-SOME_ROWS = 9, 64
-"""Rows that compute about as long as an operand takes to come from memory: there is a version if
-the model predicts that its tiles gain by packing the next part of the operand."""
-COLUMN_RANGES = (1, 1), (0, 16)
-"""Ranges of columns: one, if vectors run along the sum, and as many as a vector has lanes: packing
-would compute tiles of zeros beside them."""
+beyond the end repeat the last row, which costs less than a second pass through the column operand.
+A range is that bound by memory, or ends at twice the rows of the one before, so that in a tile half
+of the rows or more differ."""
+SOME_ROWS = FEW_ROWS + 1, MIN_BLOCK_TILES * FEW_ROWS
+"""Rows whose tiles are too few to repay packing a panel before they compute: there is a version if
+the model predicts that they gain by packing the next part of the operand themselves."""
+assert MEMORY_BOUND_ROWS < FEW_ROWS < MIN_ROWS <= 2 * FEW_ROWS
 
 
 def with_versions(
@@ -147,20 +154,28 @@ def ranges(function: kernel.FuncOp, machine: Machine) -> Iterator[Range]:
     sums = [loops for loops in ops if loops.contracts]
     found: list[Range] = []
     if shared > 1 and len(sums) == 1:
-        found = list(_of_shared_loops(function, shared, sums[0]))
+        found = list(_of_shared_loops(function, shared, sums[0], machine))
         found += _read_in_place(function, shared, sums[0], machine)
     yield from found or _of_own_loops(function, shared)
 
 
-def _of_shared_loops(function: kernel.FuncOp, shared: int, found: Loops) -> Iterator[Range]:
-    """Yield ranges of few rows and of few columns of a contraction."""
+def _of_shared_loops(
+    function: kernel.FuncOp, shared: int, found: Loops, machine: Machine
+) -> Iterator[Range]:
+    """Yield ranges of few rows and of few columns of a contraction.
+
+    Columns are one, if vectors run along the sum, and those of a vector and of a panel: packing
+    would compute tiles of zeros beside them, and the operand lies as a panel does.
+    """
     row, column = shared - 2, shared - 1
     if found.extents[row] == DYNAMIC_INDEX and _is_argument_size(found, row):
         yield from (Range(row, low, high, high) for low, high in (*ROW_RANGES, SOME_ROWS))
     if found.extents[column] == DYNAMIC_INDEX and _is_argument_size(found, column):
         along = _reads_along_sum(function, shared)
-        few = (each for each in COLUMN_RANGES if each[0] != 1 or along)
-        yield from (Range(column, low, high, high) for low, high in few)
+        yield from [Range(column, 1, 1, 1)] if along else []
+        lanes, few = _lanes(found, machine), _few_columns(found, shared, machine)
+        yield Range(column, 0, lanes, lanes)
+        yield from [Range(column, lanes + 1, few, few)] if few > lanes else []
 
 
 def _read_in_place(
@@ -168,8 +183,25 @@ def _read_in_place(
 ) -> Iterator[Range]:
     """Yield the range of columns, or of a sum's length, for which an operand is not packed."""
     loop, most = longest_in_place(found, shared, machine) or (0, 0)
-    if most > COLUMN_RANGES[-1][1] and argument_of_extent(function, loop) is not None:
+    known = argument_of_extent(function, loop) is not None
+    if most > _few_columns(found, shared, machine) and known:
         yield Range(loop, 0, most, most)
+
+
+def _lanes(found: Loops, machine: Machine) -> int:
+    """Return the lanes of a vector of a contraction's results."""
+    return machine.vector_bits // bits_of(element(found.op.outputs[0]))
+
+
+def _few_columns(found: Loops, shared: int, machine: Machine) -> int:
+    """Return up to how many columns the operand of a contraction lies as a packed panel does.
+
+    Columns that are not side by side are gathered, and of a sum of unknown length the operand may
+    be larger than any cache: more than a vector of those has no version.
+    """
+    lanes, deep = _lanes(found, machine), found.extents[shared:]
+    along = all(stride(each.place, shared - 1) in (0, 1) for each in found.operands)
+    return lanes if DYNAMIC_INDEX in deep or not along else MAX_PANEL_VECTORS * lanes
 
 
 def _of_own_loops(function: kernel.FuncOp, shared: int) -> Iterator[Range]:
