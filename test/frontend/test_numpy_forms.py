@@ -38,6 +38,10 @@ def lists(x: Any, v: Any, n: Any) -> Any:
     ordered = [v[2], v[0], 7.5]
     ordered.sort(reverse=True)
     found = [v[0], v[1], v[3]].index(v[3]), [n, 3, 5].index(3), (v[1], v[3]).count(1.0)
+    if v[1] < 2:
+        own = sorted([2, 1])  # made here, so that it may change here
+        own.append(int(n))
+        total += own[0] + own[2]
     place = [0.5, v[1], v[2]].index(2.0) if v[0] > 2 else [n].count(4)
     largest = sorted(v)[-1], sorted([n, 3, n + 1])[0], sorted([v[2], v[1]]), x.tolist()[1][2]
     return total, np.float32(1) * np.array(v.tolist()), ordered, found, place, largest
@@ -64,6 +68,20 @@ def test_bincount_checks_numbers_when_it_runs() -> None:
         count(np.array([0, -1]))
     with pytest.raises(ValueError, match="not in list"):
         sw.jit(lambda v: [v[0], v[1]].index(v[2]))(V)
+
+
+def test_a_key_is_computed_once() -> None:
+    seen: list[int] = []
+
+    def key(n: int) -> int:
+        seen.append(n)
+        return -n % 3
+
+    given = [3, 1, 2, 6, 4]
+    sw.jit(lambda v: v * sorted(given, key=key, reverse=True)[0]).trace(V)
+    assert seen == given
+    found = sw.jit(lambda v: v[: sorted(given, key=key, reverse=True)[0]].sum())(V)
+    assert found == V[: sorted(given, key=key, reverse=True)[0]].sum()
 
 
 def removes(v: Any) -> Any:

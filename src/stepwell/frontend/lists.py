@@ -52,7 +52,8 @@ def sorted(values: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any
     values = list(values)
     keys = values if key is None else [key(v) for v in values]
     if not any(isinstance(v, Tensor) for v in keys):
-        return builtins.sorted(values, key=key, reverse=reverse)
+        order = builtins.sorted(range(len(values)), key=keys.__getitem__, reverse=reverse)
+        return own([values[k] for k in order])  # each key is computed once
     if key is not None:
         raise TraceError(
             "sorted with a key of traced values has an order that only the run knows; "
