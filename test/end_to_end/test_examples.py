@@ -29,6 +29,7 @@ LEARN = {
 """Examples that assert what they found: their options here, and what they say in the end."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("example", LEARN)
 def test_an_example_that_learns(
     example: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

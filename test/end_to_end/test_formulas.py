@@ -135,6 +135,7 @@ FORMULAS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.machine("halved")
 @pytest.mark.parametrize("name", FORMULAS)
 def test_one_kernel(name: str) -> None:
@@ -151,6 +152,7 @@ def test_as_numpy_computes_it(name: str) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [(3, 6, 7, 5), (2, 4), (1, 2, 1), (2, 6, 37, 3, 5), (0, 4, 3)])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_the_group_norm_of_nn(shape: tuple[int, ...], dtype: str) -> None:

@@ -155,6 +155,7 @@ def test_branches_in_loops_in_loops() -> None:
     check_second(derived, arguments)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("tape", [1, 2, 3, 1024])
 @pytest.mark.parametrize(
     "text",

@@ -59,6 +59,7 @@ def drawn(derived: Derived, case: Case) -> Iterator[list[Array]]:
             yield arguments
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("family", NAMES)
 def test_first_order(family: str) -> None:
     for number, row in enumerate(differentiable(family)):

@@ -26,6 +26,7 @@ def test_vector_times_matrix(deep: int, wide: int) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 * deep**0.5)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("deep, wide", SIZES[1::3])
 @pytest.mark.parametrize("rows", [1, 2])
 def test_few_rows_times_matrix(rows: int, deep: int, wide: int) -> None:

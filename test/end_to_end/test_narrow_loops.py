@@ -95,6 +95,7 @@ def expected(function: Callable[..., Any], given: list[Any], i: int, j: int) -> 
     return [*(result if isinstance(result, tuple) else (result,)), *copies]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", [sums, products, updates, moved, extremes])
 @pytest.mark.parametrize("kind", ["float64", "float32", "int32"])
 def test_what_lies_outside_is_left_out(

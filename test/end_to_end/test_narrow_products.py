@@ -19,6 +19,7 @@ def _of(random: np.random.Generator, dtype: Any, *shape: int) -> Any:
     return random.integers(0, 4, shape).astype(dtype)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: np.dtype(t).name)
 def test_few_columns(dtype: Any) -> None:
     random = np.random.default_rng(3)

@@ -28,7 +28,7 @@ def programs(x: Any, y: Any) -> tuple[Any, ...]:
     )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", ["float32", "float64", "float16", "int8"])
 @pytest.mark.parametrize("bits", [512, 256, 128])
 def test_results_are_the_same(kind: str, bits: int) -> None:

@@ -18,6 +18,7 @@ REFUSED = {
 """What is said of programs that are not captured yet."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_what_numpy_makes_of_it(name: str) -> None:
     asked = program(name)

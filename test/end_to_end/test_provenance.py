@@ -47,6 +47,7 @@ def _lost(module: ModuleOp) -> list[Operation]:
     ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", list(_models()))
 def test_each_op_and_statement_names_its_lines(text: str) -> None:
     source = Source(text, FILE, "main", Machine())

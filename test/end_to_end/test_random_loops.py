@@ -86,6 +86,7 @@ def written(text: str, path: Path) -> Callable[..., Any]:
     return module.program
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "seed", [*range(6), *(pytest.param(k, marks=pytest.mark.slow) for k in range(6, 60))]
 )

@@ -139,6 +139,7 @@ def arrays(shape: tuple[int, int], dtype: type) -> list[Any]:
     return list(random.astype(dtype))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize(
     ("shape", "dtype"), [((11, 9), np.float64), ((5, 7), np.int32), ((1, 1), np.float32)]

@@ -214,6 +214,7 @@ def expected(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     return np.asarray(found)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("function", "arguments"), PROGRAMS)
 def test_as_in_numpy(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     same(sw.jit(function)(*arguments), expected(function, arguments))

@@ -54,6 +54,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("closed", [True, False], ids=["constants", "arguments"])
 @pytest.mark.parametrize(
     ("name", "dtype"), [*((name, "float32") for name in CASES), ("groups", "float64")]

@@ -409,6 +409,7 @@ def test_a_scan_that_scatters_what_it_carries_onto_itself() -> None:
 # -- a sum whose length decides whether an operand is packed
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "i32", "i8"])
 @pytest.mark.parametrize("rows", ["150", "?"])
 def test_a_product_over_a_sum_of_unknown_length(dtype: str, rows: str) -> None:

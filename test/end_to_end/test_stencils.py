@@ -36,6 +36,7 @@ def expected(u: Any, count: int) -> Any:
     return u
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("count", [0, 1, 4, 7])
 def test_for(shape: tuple[int, ...], count: int) -> None:

@@ -55,6 +55,7 @@ FOUND = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FOUND)
 def test_orders(name: str) -> None:
     function, arguments, machine = FOUND[name]

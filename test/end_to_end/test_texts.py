@@ -74,6 +74,7 @@ PROGRAMS: dict[str, tuple[str, Mapping[str, Any], list[Any]]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_floor_is_a_program(name: str, target: str) -> None:

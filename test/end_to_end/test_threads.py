@@ -72,6 +72,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[Any]]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_any_number_of_threads(name: str, set_threads: Callable[[int], None]) -> None:
     function, inputs = PROGRAMS[name]

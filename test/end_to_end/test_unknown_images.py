@@ -33,7 +33,7 @@ def windows(x: Any, width: int, step: int, around: Any, fill: float) -> Any:
     return np.stack([wide[..., i : i + high : step, j : j + long : step] for i, j in shifts])
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("window", WINDOWS)
@@ -56,7 +56,7 @@ def test_pooling(window: tuple[int, int, int], kind: str, machine: str) -> None:
         np.testing.assert_array_equal(program(x), want)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("kind", KINDS[:3])
 @pytest.mark.parametrize("around", (((1, 1), (1, 1)), ((1, 0), (0, 1)), ((0, 2), (2, 0))))

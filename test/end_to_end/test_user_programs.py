@@ -84,6 +84,7 @@ def check(function: Any, reference: Any, args: list[Any], target: str) -> None:
         np.testing.assert_array_equal(have, wanted)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", SCATTERS)
 def test_a_scatter_reads_its_destination_as_it_was(name: str, target: str) -> None:
@@ -166,6 +167,7 @@ def test_the_greatest_of_one_number_repeated(n: int, target: str) -> None:
     check(below, lambda s: s - 1, [np.float32(3)], target)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.uint64])
 def test_single_elements_are_moved_and_combined(dtype: Any, target: str) -> None:

@@ -27,6 +27,7 @@ def test_every_function_has_one() -> None:
     assert {n for n in FUNCTIONS if not example(n)} == WITHOUT
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore:numpy.*deprecated")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_they_are_numpys(part: int) -> None:

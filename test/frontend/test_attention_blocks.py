@@ -61,6 +61,7 @@ CASES: dict[str, tuple[tuple[int, int, int, int, int], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_are_those_of_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes, options = CASES[name]

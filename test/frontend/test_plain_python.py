@@ -286,6 +286,7 @@ PROGRAMS: list[tuple[Any, ...]] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p[0].__name__)
 def test_programs(program: tuple[Any, ...]) -> None:
     function, *arguments = program

@@ -155,6 +155,7 @@ def outcome(function: Any, *args: Any) -> tuple[str, Any, Any]:
         return str(error), frame.filename, frame.lineno
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", dict.fromkeys(f for f, _ in FORMS))
 def test_the_errors_of_numpy(function: Any) -> None:
     """Message and line are those of the same function in Python."""

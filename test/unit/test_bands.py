@@ -57,6 +57,7 @@ def _chain(x: Any, weights: Sequence[Any], steps: Sequence[tuple[int, int, int]]
     return x
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_convolutions(seed: int) -> None:
     """Windows, strides and padding of one to three convolutions; bands up to the whole image."""

@@ -56,7 +56,7 @@ def _kernel(
     return text, arrays
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "schedule",
     [
@@ -200,6 +200,7 @@ def _check(
     return kernels_for(text, machine)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "image, weights, lists",
     [
@@ -223,6 +224,7 @@ def test_blocks_chosen_by_the_compiler(
     assert has(_check(image, weights, **lists), "blocks")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", [(14, 15, 48), (9, 31, 24), (8, 7, 37), (30, 14, 16), (6, 6, 4)])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_depthwise(size: tuple[int, int, int], stride: int) -> None:
@@ -250,6 +252,7 @@ def test_a_batch_known_only_when_it_runs() -> None:
         assert has(text, "blocks")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("features", [8, 17, 24, 40, 56, 72])
 def test_vectors_of_half_the_width(features: int) -> None:
     """Where the machine computes with so many lanes at once; the last may lie over others."""
@@ -279,6 +282,7 @@ def test_random_shapes() -> None:
         _check(image, weights, **numbers)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("features", [4, 7, 12, 16, 50])
 @pytest.mark.parametrize("window", [1, 3])
 def test_written_in_another_order_than_summed(features: int, window: int) -> None:

@@ -145,6 +145,7 @@ FEW = ("f32", "f16", "i8", "i64", "ui32", "i1")
 """Dtypes of every kind; the slow lane takes the others."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "dtype", [pytest.param(d, marks=() if d in FEW else pytest.mark.slow) for d in ALL]
 )

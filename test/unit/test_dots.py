@@ -234,7 +234,7 @@ def test_sums_wrap_around() -> None:
     assert (program(x, w, np.zeros((16, 64), np.int32)) == want).all()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "image, filters, window, how",
     [

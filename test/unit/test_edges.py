@@ -103,6 +103,7 @@ def _check(text: str, arrays: list[Any]) -> str:
     return str(module)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize(
     "schedule",

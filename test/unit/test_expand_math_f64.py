@@ -138,6 +138,7 @@ def test_every_expansion_is_measured() -> None:
     assert {op.name for op in expansion_f64} == {*(f"math.{n}" for n in names), "arith.remf"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(not EXACT, reason="long double is no longer than double here")
 @pytest.mark.parametrize("name", UNARY)
 def test_within_two_units(name: str) -> None:

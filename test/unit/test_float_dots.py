@@ -112,6 +112,7 @@ def _check(y: Any, x: Any, w: Any) -> None:
     assert (abs(y - a @ b) <= bound).all()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "m, n, k, layout, machine",
     [

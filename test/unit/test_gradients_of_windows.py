@@ -11,6 +11,7 @@ from stepwell.core.shapes.reduction import window_reduce as windows
 from stepwell.dialects.interpreter import Interpreter
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(24))
 def test_windows(seed: int) -> None:
     """Few places are written out, windows side by side are axes, all others slices."""

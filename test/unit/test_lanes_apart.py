@@ -15,7 +15,7 @@ DTYPES = ("bool", "int8", "float16", "float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("step", [2, 3, 4, -1])
 def test_slices(dtype: str, step: int) -> None:
@@ -36,6 +36,7 @@ def test_thin_ones_turned(shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(sw.jit(turn)(x), np.transpose(x, axes))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("source", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("target", INTEGERS)
 def test_casts_move_into_the_range(source: str, target: str) -> None:

@@ -58,6 +58,7 @@ def test_rows_name_ops() -> None:
     assert ROWS_OF_OPS - {op.name for op in nd.OPS} == set()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_lowering(row: Row) -> None:
     """The row means on the structured floor what it means on the graph floor."""

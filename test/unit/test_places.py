@@ -24,6 +24,7 @@ def values(shape: tuple[int, ...], dtype: str, special: int) -> np.ndarray[Any, 
     return x
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "uint16", "int64"])
 @pytest.mark.parametrize("axis", [0, -1])
 def test_places(dtype: str, axis: int) -> None:

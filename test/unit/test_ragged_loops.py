@@ -30,6 +30,7 @@ def softmax(x: Any) -> Any:
     return x / x.sum(-1, keepdims=True)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("b, s, d", SIZES)
 def test_attention(b: int, s: int, d: int) -> None:
     q, k, v, mask = numbers(b, s, d), numbers(b, s, d), numbers(b, s, d), numbers(s, s)
@@ -38,6 +39,7 @@ def test_attention(b: int, s: int, d: int) -> None:
     np.testing.assert_allclose(got, softmax(scores) @ v, rtol=0, atol=2e-5)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("n", [4, 5, 12, 19, 27, 31, 77, 1003])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_reductions_along_rows(n: int, dtype: str) -> None:

@@ -134,6 +134,7 @@ def test_tiles_of_unknown_rows_pack_the_next_part(rows: int) -> None:
     test_contractions_have_levels_in_any_order("unknown", levels)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("levels", ORDERS)
 @pytest.mark.parametrize("name", ["product", "even"])
 def test_contractions_have_levels_in_any_order(name: str, levels: str) -> None:

@@ -61,7 +61,7 @@ def exact(name: str, x: Any) -> Any:
     return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "shape"), SHAPES)
 def test_ahead_or_not(name: str, shape: tuple[int, ...]) -> None:
     x = RANDOM.standard_normal(shape).astype(np.float32)
@@ -81,7 +81,7 @@ def test_ahead_or_not(name: str, shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("rows", [1, 3, 4, 5, 19])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_as_written_by_hand(rows: int, dtype: str) -> None:

@@ -18,6 +18,7 @@ def numbers(dtype: str, shape: tuple[int, ...]) -> Any:
     return (RANDOM.standard_normal(shape) * 40).astype(dtype)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_gathered_rows_and_columns(dtype: str) -> None:
     shape = tuple(int(n) for n in RANDOM.integers(1, 90, 2))
@@ -38,7 +39,7 @@ def test_what_is_gathered_is_worked_on() -> None:
     np.testing.assert_array_equal(sw.jit(f)(x, at), want)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 @pytest.mark.parametrize("long", [1, 63, 1000, 32766, 32767, 32768, 70001])
 def test_places(dtype: str, long: int) -> None:
@@ -57,6 +58,7 @@ def test_numbers_of_iterations_in_narrow_types() -> None:
         np.testing.assert_array_equal(wide(kind), np.arange(1000).astype(dtype))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [(5, 5), (1, 7), (7, 1), (4, 9), (9, 4), (0, 3), (3, 0)])
 def test_diagonals(shape: tuple[int, int]) -> None:
     x = numbers("float32", (2, *shape))

@@ -37,6 +37,7 @@ def lowered(case: Case) -> tuple[ModuleOp, list[Array]]:
     return module, [*map(signed, case.arguments), *constants]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_row(row: Row) -> None:
     """One of its cases; all of them are lowered to loops by test_op_table."""

@@ -70,7 +70,7 @@ def _branches(module: ModuleOp) -> list[kernel.ConcurrentOp]:
     return [op for op in module.walk() if isinstance(op, kernel.ConcurrentOp)]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("threads", [2, 3])
 @pytest.mark.parametrize("seed", range(8))
 def test_random_chains(seed: int, threads: int) -> None:

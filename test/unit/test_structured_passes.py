@@ -313,6 +313,7 @@ def _compare(before: tuple[Any, ...], after: tuple[Any, ...], what: str) -> None
         np.testing.assert_array_equal(x, y, what)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("block", range(8))
 def test_random_programs_keep_their_meaning(block: int) -> None:
     context = all_dialects()

@@ -71,6 +71,7 @@ def check(f: Callable[[Any], Any], x: Any, symmetric: bool = True, **how: Any) -
         np.testing.assert_array_equal(got, got.swapaxes(-1, -2))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("f", [columns, rows, scaled, summed, covariance])
 @pytest.mark.parametrize(
     "shape", [(200, 97), (97, 200), (64, 300), (129, 150), (5, 241), (300, 31)]
@@ -80,6 +81,7 @@ def test_floats(f: Callable[[Any], Any], shape: tuple[int, int], dtype: str) -> 
     check(f, numbers(shape, dtype))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("f", [columns, rows])
 @pytest.mark.parametrize("dtype", ["float16", "int32", "int8", "int64", "uint8"])
 @pytest.mark.parametrize("shape", [(131, 203), (203, 131)])
@@ -87,6 +89,7 @@ def test_other_types(f: Callable[[Any], Any], shape: tuple[int, int], dtype: str
     check(f, numbers(shape, dtype))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("f", [columns, rows, scaled, covariance])
 @pytest.mark.parametrize("shape", [(1, 1), (0, 5), (5, 0), (200, 97), (97, 200), (64, 300)])
 def test_sizes_known_at_launch(f: Callable[[Any], Any], shape: tuple[int, int]) -> None:
@@ -122,6 +125,7 @@ def test_gradient() -> None:
     np.testing.assert_allclose(got, x @ (weights + weights.T), atol=1e-10)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int8", "int32"])
 @pytest.mark.parametrize("shape", [(200, 97, 61), (301, 150, 200), (64, 300, 33), (700, 40, 300)])
 def test_transposed_rows(shape: tuple[int, int, int], dtype: str) -> None:

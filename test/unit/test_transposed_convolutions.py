@@ -37,7 +37,7 @@ def _scattered(x: Any, w: Any, steps: tuple[int, ...], pad: tuple[int, ...], gro
     ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(24))
 def test_beside_a_scatter(seed: int) -> None:
     random = np.random.default_rng(seed)

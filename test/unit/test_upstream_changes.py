@@ -150,6 +150,7 @@ def test_all_that_is_listed_changes(changed: Any) -> None:
     assert unused == []
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: f"{change.file}: {change.what[:40]}")
 def test_still_needed(change: Change) -> None:
     said(STILL + change.still)

@@ -115,6 +115,7 @@ def _pool(
     _compare(text, [_numbers(size, "f32", wild=True)], "f32")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("window", [(1, 1), (2, 3), (3, 3), (5, 5), (7, 7), (1, 7), (4, 2)])
 def test_depthwise_windows(window: tuple[int, int]) -> None:
     for columns in (28, 17, 40) if math.prod(window) < 25 else (17,):

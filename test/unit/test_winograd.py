@@ -111,6 +111,7 @@ def _near(got: Any, right: Any) -> None:
     assert np.abs(got - right).max() <= 1e-5 * np.abs(right).max()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(24))
 def test_random_convolutions(seed: int) -> None:
     case = _random_case(seed)

@@ -78,6 +78,7 @@ PAIRS = [(row, dtype) for row in ROWS for dtype in row.dtypes]
 SHORT = [pair for pair in PAIRS if "long" not in pair[0].name]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("row, dtype", SHORT[::173], ids=lambda v: getattr(v, "name", v))
 def test_no_false_alarm_for_a_sample_of_ops(row: Row, dtype: str) -> None:
     check_row(row, dtype)
