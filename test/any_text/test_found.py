@@ -87,15 +87,28 @@ def test_check_stops_at_a_measure_of_work(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argument", "passes"),
-    [("tensor<9000000x900000xf32>", "cse"), ("tensor<9000000x900000xf32>", "through(loops)")],
+    ("argument", "reason"),
+    [
+        ("tensor<9000000x900000xf32>", "it needs more memory than there is"),
+        (f"tensor<{'1x' * 70}f32>", "maximum supported dimension for an ndarray"),
+    ],
+    ids=["memory", "axes"],
 )
-def test_check_says_that_memory_is_short(argument: str, passes: str, tmp_path: Path) -> None:
+def test_check_says_which_inputs_there_cannot_be(
+    argument: str, reason: str, tmp_path: Path
+) -> None:
     """Once it said: compiler bug: MemoryError."""
     body = f"func.func @f(%x: {argument}) -> {argument} {{\n  func.return %x : {argument}\n}}\n"
+    weight = '  %w = nd.constant #nd.resource<"w", ""> : '
+    body += (
+        f"func.func @g() -> {argument} {{\n{weight}{argument}\n  func.return %w : {argument}\n}}\n"
+    )
     path = tmp_path / "text.mlir"
-    found = answer("opt", (path, "-p", passes, "--check"), body, path)
-    assert "@f is not checked: it needs more memory than there is" in found.said
+    found = answer("opt", (path, "-p", "cse", "--check"), body, path)
+    assert (
+        f"@f is not checked: {reason}" in found.said
+        and "@g is not checked: there is no 'w'" in found.said
+    )
     assert found.code == 0
 
 

@@ -244,6 +244,8 @@ class Checker:
 def _why_not_run(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return in_words(error)
+    if type(error) is KeyError:  # a weight that could not be made
+        return f"there is no {error}"
     return str(error) or "it runs too long"
 
 
@@ -251,7 +253,7 @@ def _trial_inputs(module: ModuleOp, function: func.FuncOp, reasons: list[str]) -
     """Yield the trial inputs of a function; append to ``reasons`` why there are no more."""
     try:
         yield from trials(module, function)
-    except (TypeError, MemoryError) as error:
+    except (TypeError, ValueError, MemoryError) as error:  # too many axes, or too many elements
         reasons.append(_why_not_run(error))
     except (AssertionError, KeyError):  # an argument's type has no dtype
         reasons.append("it takes arguments that are not arrays")
@@ -323,10 +325,13 @@ def _random_weights(module: ModuleOp) -> dict[str, Array]:
 def _add_weight(found: dict[str, Array], name: str, value: SSAValue) -> None:
     kind = dtype(element_of(value.type))
     random = np.random.default_rng(len(found))
-    values = random.integers(0, 2, shape_of(value))
-    if kind.kind == "float":
-        values = random.standard_normal(values.shape)
-    found.setdefault(name, kind.round(values.astype(kind.numpy)))
+    try:
+        values = random.integers(0, 2, shape_of(value))
+        if kind.kind == "float":
+            values = random.standard_normal(values.shape)
+        found.setdefault(name, kind.round(values.astype(kind.numpy)))
+    except (ValueError, MemoryError):  # functions that read it are not checked, as it is missing
+        return
 
 
 def _is_public(function: func.FuncOp) -> bool:
