@@ -123,8 +123,8 @@ def test_explain_says_why(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
 
 def test_many_threads_have_blocks_enough_and_the_same_result() -> None:
     text = product(700, 1000, 1300)
-    assert "parallel d0 by 354, parallel d1 by 64" in kernels_for(text, "zen4,threads=2")
-    assert "parallel d0 by 234, parallel d1 by 64" in kernels_for(text, "zen4,threads=64")
+    assert "parallel d0 by 354, parallel d1 by 32" in kernels_for(text, "zen4,threads=2")
+    assert "parallel d0 by 234, parallel d1 by 32" in kernels_for(text, "zen4,threads=64")
     random = np.random.default_rng(4)
     x, w = (random.standard_normal(s).astype(np.float32) for s in [(700, 1000), (1000, 1300)])
     few, many = (sw.compile(text, machine=f"zen4,threads={threads}")(x, w) for threads in (1, 64))

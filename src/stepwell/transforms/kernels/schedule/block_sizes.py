@@ -45,6 +45,23 @@ TILES = {
     (14, 1): 0.55,
 }
 """Rows and vectors of register tiles for 32 registers, and the part of the peak each reaches."""
+TWO_PASS_TILES = {
+    (6, 4): 1.0,
+    (8, 3): 0.99,
+    (5, 5): 0.985,
+    (5, 4): 0.985,
+    (7, 3): 0.965,
+    (4, 4): 0.96,
+    (12, 2): 0.98,
+    (14, 2): 0.98,
+    (14, 1): 0.98,
+    (12, 1): 0.98,
+}
+"""The same for vectors that are computed in two passes, beside which loads take half as long: means
+of products of 303 to 751 rows, of which those outside of the edges do not count (Zen 4). The first
+six reach 0.99 to 1.01, tiles of one vector 0.96 to 1.01. A panel of one vector is packed in runs of
+one line: that takes as many tiles as repay packing (1 x 1 from 1098 to 38 features: 1.02), and an
+operand beyond the L2 cache; one within it fills last vectors in place (300 x 300 x 300: 1.02)."""
 TALL_TILES = {(14, 2): 1.0, (13, 2): 1.0, (12, 2): 0.99, (8, 3): 0.98}
 """Tiles that read less of a panel for each multiply-add, the part of the peak each reaches where
 panels come from the L2 cache (Granite Rapids; 5 x 5 reaches 0.93)."""
@@ -56,6 +73,8 @@ NARROW_TILES = {(6, 2): 1.0, (5, 2): 0.98, (4, 3): 0.97, (4, 2): 0.94, (8, 1): 0
 HALF_WIDTH_PEAK = 0.95
 """The part of the peak that vectors of half the width reach on a machine that computes only that
 many lanes at once."""
+PACKED_HALF_WIDTH_PEAK = 0.99
+"""The same where a panel is read: 6 x 4 vectors reach 0.97 to 1.01 of those of the whole width."""
 MIN_TILE_ROWS = 3
 """Rows below which a tile takes as long as one of this many rows: it waits for its columns."""
 MAX_SKINNY_ROWS = 16
@@ -133,24 +152,36 @@ def fastest_tile(
     machine: Machine,
     along: bool,
     panels: bool = False,
+    words: bool = False,
 ) -> tuple[tuple[int, int], int]:
     """Return the fastest register tile and the lanes of its vectors.
 
     Half the lanes are possible if the machine computes only that many at once.
 
     panels : whether rows are read from panels as wide as those of columns, in whole tiles
+    words : whether operands are packed as words for dot products
     """
     many = machine.vector_registers >= 32
     if along:
-        return _tile(found, shared, width, ALONG_TILES if many else NARROW_ALONG_TILES)[0], width
-    tiles, half = TILES if many else NARROW_TILES, width // 2
+        tiles = ALONG_TILES if many else NARROW_ALONG_TILES
+        return _tile(found, shared, width, tiles, machine)[0], width
+    usual, half = TILES if many else NARROW_TILES, width // 2
+    split = many and not words and 0 < machine.vector_unit <= half * bytes * 8
+    tiles, peak = (TWO_PASS_TILES, PACKED_HALF_WIDTH_PEAK) if split else (usual, HALF_WIDTH_PEAK)
     if panels:
-        tiles = {tile: part for tile, part in tiles.items() if tile[1] * half % tile[0] == 0}
-    tile, reached = _tile(found, shared, width, tiles)
+        tiles, usual = (
+            {tile: part for tile, part in each.items() if tile[1] * half % tile[0] == 0}
+            for each in (tiles, usual)
+        )
+    operand = prod(map(found.size, range(shared - 1, len(found.parallel)))) * bytes
+    repaid = found.size(shared - 2) >= MIN_BLOCK_TILES * MAX_TILE_ROWS
+    if split and not (repaid and operand > machine.l2):
+        tiles = {tile: part for tile, part in tiles.items() if tile[1] > 1}
+    tile, reached = _tile(found, shared, width, tiles, machine)
     if half < MIN_LANES or not 0 < machine.vector_unit <= half * bytes * 8:
         return tile, width
-    other, reaches = _tile(found, shared, half, tiles)
-    if reaches * HALF_WIDTH_PEAK <= reached:
+    other, reaches = _tile(found, shared, half, usual, machine)
+    if reaches * peak <= reached:
         return tile, width
     wide = found.size(shared - 1)
     explain_choice(
@@ -160,30 +191,33 @@ def fastest_tile(
 
 
 def _tile(
-    found: Loops, shared: int, width: int, tiles: Mapping[tuple[int, int], float]
+    found: Loops,
+    shared: int,
+    width: int,
+    tiles: Mapping[tuple[int, int], float],
+    machine: Machine,
 ) -> tuple[tuple[int, int], float]:
     """Return rows and vectors of the fastest register tile, and the part of the peak it reaches.
 
-    Only results inside the edges count.
+    Only results inside the edges count. Few rows of one vector wait for their own sums.
     """
-
     high, wide = found.extents[shared - 2], found.size(shared - 1)
 
     def worth(tile: tuple[int, int]) -> float:
         rows, columns = tile[0], tile[1] * width
         inside = wide / (-(-wide // columns) * columns) if wide else 1.0
         if high != DYNAMIC_INDEX and high:
-            left = high % rows
-            inside *= high / (high - left + (max(left, MIN_TILE_ROWS) if left else 0))
+            left, least = high % rows, MIN_TILE_ROWS if tile[1] > 1 else machine.in_flight
+            inside *= high / (high - left + (max(left, least) if left else 0))
         return inside * tiles[tile]
 
     tile = max(tiles, key=worth)
     return tile, worth(tile)
 
 
-def tall_tile(found: Loops, shared: int, width: int) -> tuple[int, int]:
+def tall_tile(found: Loops, shared: int, width: int, machine: Machine) -> tuple[int, int]:
     """Return a tile of many rows for a window, whose panel is as deep as all its places."""
-    return _tile(found, shared, width, TALL_TILES)[0]
+    return _tile(found, shared, width, TALL_TILES, machine)[0]
 
 
 def tile_of_few(high: int, wide: int, width: int, machine: Machine) -> tuple[int, int]:

@@ -277,7 +277,7 @@ def _in_words(
     if high <= MAX_SKINNY_ROWS and found.extents[shared - 2] != DYNAMIC_INDEX:
         tile = tile_of_few(high, wide, width, machine)
     else:
-        tile, width = fastest_tile(found, shared, width, 4, machine, False)
+        tile, width = fastest_tile(found, shared, width, 4, machine, False, words=True)
     unit = fills_matrix_unit(found, first, shared, machine, elements)
     if unit:
         tile, width = MATRIX_TILE, SIDE

@@ -25,7 +25,7 @@ def with_taller(
     plain = chosen.pack_rows is None and not along
     if len(found.parallel) <= shared + 1 or not whole or not plain:
         return chosen
-    tile = tall_tile(found, shared, chosen.width)
+    tile = tall_tile(found, shared, chosen.width, machine)
     if tile[1] >= chosen.tile[1]:
         return chosen
     first = first_of_rows(found.where[packed], shared)
