@@ -25,11 +25,11 @@ Axes: TypeAlias = tuple[tuple[int, ...], ...]
 PLAIN = (linalg.GenericOp, linalg.FillOp, tensor.EmptyOp, arith.ConstantOp, kernel.ReturnOp)
 
 
-def is_unscheduled(function: kernel.FuncOp) -> bool:
-    """Whether the kernel has no schedule yet and consists of known ops."""
+def is_unscheduled(function: kernel.FuncOp, plain: tuple[type[Operation], ...] = PLAIN) -> bool:
+    """Whether the kernel has no schedule yet and consists of ``plain`` ops."""
     chosen = [name for name in function.attributes if name.startswith("kernel.")]
     return chosen == ["kernel.shared"] and all(
-        isinstance(op, PLAIN) and not is_not_fused(op) for op in function.body.block.ops
+        isinstance(op, plain) and not is_not_fused(op) for op in function.body.block.ops
     )
 
 

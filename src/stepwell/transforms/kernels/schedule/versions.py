@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, UnitAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument
@@ -40,7 +41,7 @@ from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.kernel.versions import FIRST_FITS, VERSIONS, versions_in
-from stepwell.transforms.kernels.kernel_signature import is_unscheduled
+from stepwell.transforms.kernels.kernel_signature import PLAIN, is_unscheduled
 from stepwell.transforms.kernels.schedule.block_sizes import MEMORY_BOUND_ROWS, MIN_BLOCK_TILES
 from stepwell.transforms.kernels.schedule.blocking import (
     MAX_PANEL_VECTORS,
@@ -148,7 +149,7 @@ def ranges(function: kernel.FuncOp, machine: Machine) -> Iterator[Range]:
     No other function decides this; `with_versions` drops those that change nothing.
     """
     shared = choices.number(function, "kernel.shared")
-    if not shared or not is_unscheduled(function):
+    if not shared or not is_unscheduled(function, (*PLAIN, tensor.DimOp)):
         return
     ops = [read(op) for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
     sums = [loops for loops in ops if loops.contracts]
