@@ -47,7 +47,7 @@ def test_read_and_printed(text: str, tmp_path: Path) -> None:
             assert found.said.count("error: ") == 1 and found.out == ""
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @has_mlir
 @pytest.mark.parametrize("text", [each for each in TEXTS if refusal(str(each.values[0])) is None])
 def test_mlir_reads_what_it_read(text: str, tmp_path: Path) -> None:

@@ -136,6 +136,7 @@ def test_functions(target: str, name: str, tmp_path: Path) -> None:
     check(sw.compile(function(name), known, target=target), tmp_path)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("entry", ["a.b", "a_b", "f", "f_shapes", "f.shapes", "f_arena"])
 def test_names_that_meet(entry: str, target: str, tmp_path: Path) -> None:

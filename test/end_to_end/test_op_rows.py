@@ -40,7 +40,7 @@ def _as_reference(array: Array) -> Array:
     return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("row", FIRST.values(), ids=lambda row: row.op)
 def test_compiled(row: Row) -> None:
     """The compiled row gives what the reference interpreter gives."""

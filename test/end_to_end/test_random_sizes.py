@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 from random_sizes.checking import check
 
-SAMPLE = 30
+SAMPLE = 15
 BATCH = 20
 """Programs of one test."""
 PROGRAMS = int(os.environ.get("PROGRAMS", "400"))

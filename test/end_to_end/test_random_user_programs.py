@@ -12,7 +12,7 @@ SAMPLE = 16
 """Programs of each run of the tests; every eighth for OpenCL too."""
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(SAMPLE))
 def test_programs_return_what_they_should(seed: int) -> None:
     assert run(seed, "c", MACHINES[seed % len(MACHINES)]) == ""

@@ -33,7 +33,7 @@ def windows(x: Any, width: int, step: int, around: Any, fill: float) -> Any:
     return np.stack([wide[..., i : i + high : step, j : j + long : step] for i, j in shifts])
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("window", WINDOWS)
@@ -95,6 +95,7 @@ def test_padded_batches_of_unknown_number() -> None:
             np.testing.assert_array_equal(compiled(x), want)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("step", (1, 2))
 def test_tiles_of_more_rows_than_an_image(machine: str, step: int) -> None:

@@ -79,7 +79,7 @@ def queries(random: Any, n: int) -> tuple[Any, ...]:
 SIZES = (4, 5, 6, 7, 17, 100, 3, 2, 1, 33)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "function, make, programs",
     [

@@ -27,7 +27,7 @@ X = np.ones((2, 3), np.float32)
         (lambda x: np.histogramdd(x), "the nearest is numpy.histogram2d"),
         (lambda x: x[x > 0], "a mask would have a result whose shape is not known"),
         (lambda x: snp.zeros(x[0, 0]), "a shape"),
-        (lambda x: x.tolist(), "static_argnames"),
+        (lambda x: snp.tile(x, (6, 6)).tolist(), "a loop may go through it"),
         (lambda x: [1, 2, 3][x[0, 0]], "static_argnames"),
         (lambda x: x[0, 0].__setitem__(0, 1.0), "is a number, which cannot be assigned to"),
         (lambda x: sw.jit(lambda y: y).trace(x), "argument 'y' is a traced value"),

@@ -353,7 +353,7 @@ FURTHER = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", ["f8", *FURTHER])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_as_numpy(family: str, dtype: str) -> None:

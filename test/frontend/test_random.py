@@ -88,7 +88,7 @@ def samples() -> dict[str, Any]:
     return sw.jit(drawn)(KEY)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_kolmogorov_and_smirnov(samples: dict[str, Any], name: str) -> None:
     """The greatest distance to the distribution function; above 1.95 once in 1000 seeds."""

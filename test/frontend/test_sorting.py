@@ -41,7 +41,7 @@ FEW = ("f4", "i8", "u1")
 """Dtypes whose long rows are sorted in each run of the suite; those of others in the slow lane."""
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "dtype, shape, axis",
     [

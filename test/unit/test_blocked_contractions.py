@@ -66,7 +66,7 @@ WIDENED = """^bb0(%a: i8, %c: i8, %acc: i32):
         linalg.yield %s : i32"""
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "attributes, width",
     [
@@ -95,7 +95,7 @@ def test_blocks_in_the_interpreter(attributes: str, width: int, layout: str, sta
         _check(_kernel(layout, attributes, width, dims, body, of), arrays, packed)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("static", [False, True])
 @pytest.mark.parametrize("floats", ["", "i16", "i32", "i64"])
@@ -138,7 +138,7 @@ def _buffer(shape: tuple[int, ...], kind: str, static: bool) -> str:
     return f"memref<{''.join(f'{size}x' if static else '?x' for size in shape)}{kind}>"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "attributes, width",
     [

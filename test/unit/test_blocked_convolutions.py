@@ -56,7 +56,7 @@ def _kernel(
     return text, arrays
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "schedule",
     [
@@ -200,7 +200,7 @@ def _check(
     return kernels_for(text, machine)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "image, weights, lists",
     [
@@ -282,7 +282,7 @@ def test_random_shapes() -> None:
         _check(image, weights, **numbers)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("features", [4, 7, 12, 16, 50])
 @pytest.mark.parametrize("window", [1, 3])
 def test_written_in_another_order_than_summed(features: int, window: int) -> None:

@@ -179,7 +179,7 @@ CASES: dict[str, tuple[str, str, int, int, list[str]]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_host(name: str, n: int) -> None:

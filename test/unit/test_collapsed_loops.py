@@ -23,6 +23,7 @@ def close(got: Any, want: Any) -> None:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("b", [1, 2, 8, 33])
 @pytest.mark.parametrize(
     "s, k, n", [(1, 64, 64), (3, 17, 40), (4, 300, 129), (5, 7, 1), (70, 9, 20)]

@@ -138,7 +138,7 @@ def reference(case: Case, x: Any, w: Any, b: Any) -> Any:
     return np.maximum(y, 0) if case.relu else y, terms
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("case", [*cases(CASES), *FEW_ROWS], ids=lambda c: "-".join(map(str, c)))
 def test_any_shape(case: Case) -> None:
     inputs = operands(case, np.random.default_rng(case.m * 31 + case.n))

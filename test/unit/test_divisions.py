@@ -62,6 +62,7 @@ def test_every_quotient(width: int) -> None:
             assert np.array_equal(((x >> how.before) * factor) >> shift, x // divisor), divisor
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_by_constants(dtype: str) -> None:
     some = divisors(dtype)
@@ -73,6 +74,7 @@ def test_by_constants(dtype: str) -> None:
             np.testing.assert_array_equal(have, want, str(divisor))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("width", [8, 16, 32, 64])
 @pytest.mark.parametrize("name", OPS)
 def test_the_formulas(name: str, width: int) -> None:

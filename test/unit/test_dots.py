@@ -58,7 +58,7 @@ def _buffer(shape: tuple[int, ...], kind: str, static: bool) -> str:
 DOTS = "pack_rows, dots"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "block, width, signs",
     [
@@ -131,6 +131,7 @@ def _program(layout: str, batch: int, m: int, n: int, k: int, kinds: tuple[str, 
 NAMES = {"i8": np.int8, "ui8": np.uint8}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "m, n, k, batch, layout, kinds, machine",
     [
@@ -173,6 +174,7 @@ def _bytes(shape: tuple[int, ...], kind: str) -> Any:
     return np.where(RANDOM.random(shape) < 0.3, limits.min, found).astype(NAMES[kind])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("m", [1, 2, 16, 70])
 def test_weights(m: int, turned: bool) -> None:
@@ -192,6 +194,7 @@ def test_weights(m: int, turned: bool) -> None:
     np.testing.assert_array_equal(program(x), want)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("batch, size, strides", [(1, 9, 1), (3, 9, 1), (1, 70, 2), (2, 140, 2)])
 @pytest.mark.parametrize("sign", ["", "u"])
 def test_convolutions_over_one_place(batch: int, size: int, strides: int, sign: str) -> None:
@@ -234,7 +237,7 @@ def test_sums_wrap_around() -> None:
     assert (program(x, w, np.zeros((16, 64), np.int32)) == want).all()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "image, filters, window, how",
     [

@@ -103,7 +103,7 @@ def test_every_expansion_is_measured() -> None:
     assert {op.name for op in expansion} == {*names, "arith.remf"}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("name", "vector_bits"),
     [(n, 512) for n in UNARY] + [(n, 256) for n in ("exp", "exp2", "tanh", "erf", "sinh")],

@@ -166,6 +166,7 @@ def test_within_two_units(name: str) -> None:
         np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(want[zeros]))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", UNARY)
 def test_the_interpreter_scalars_and_lanes_agree(name: str) -> None:
     x = np.concatenate([RANDOM.uniform(0.1, 5, 29), ends(name)])

@@ -140,7 +140,7 @@ def _agrees(case: Case, **machine: Any) -> None:
 SEEDS = [*range(12), *(pytest.param(n, marks=pytest.mark.slow) for n in range(12, 24))]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_any_groups(seed: int) -> None:
     _agrees(_random_case(seed), vector_bits=[512, 256, 128][seed % 3])

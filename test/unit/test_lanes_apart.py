@@ -15,7 +15,7 @@ DTYPES = ("bool", "int8", "float16", "float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("step", [2, 3, 4, -1])
 def test_slices(dtype: str, step: int) -> None:

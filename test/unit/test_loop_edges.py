@@ -151,7 +151,7 @@ CASES: dict[str, tuple[str, str, int, int, int]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("n", [3, 6])
 def test_edges(name: str, n: int) -> None:

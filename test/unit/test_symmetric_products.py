@@ -71,7 +71,7 @@ def check(f: Callable[[Any], Any], x: Any, symmetric: bool = True, **how: Any) -
         np.testing.assert_array_equal(got, got.swapaxes(-1, -2))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("f", [columns, rows, scaled, summed, covariance])
 @pytest.mark.parametrize(
     "shape", [(200, 97), (97, 200), (64, 300), (129, 150), (5, 241), (300, 31)]

@@ -210,7 +210,7 @@ def _number(kind: str, x: Any) -> Any:
     return x
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_c_computes_what_the_interpreter_does(case: Case, program: Any) -> None:
     for seed, (name, kind, _) in enumerate(case.functions()):
