@@ -85,6 +85,7 @@ def test_weights(m: int, n: int, k: int, batch: int, turned: bool, dtype: str, w
     check(made, x, w, turned, dtype, wide)
 
 
+@pytest.mark.machine("avx2, 8 cores")
 def test_windows_in_parts() -> None:
     """Filters whose features a block splits lie in parts, the last of which is shorter."""
     features, results, size = 147, 37, 7
