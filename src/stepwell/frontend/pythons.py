@@ -88,7 +88,7 @@ def _test_of(value: Any) -> Callable[[], Any]:
 
 
 GOING = (any, all, min, max, sorted, sum, isinstance, type)
-"""Builtins that iterate over their argument or ask for its type, whatever it is."""
+"""Builtins that iterate over any argument, or ask for its type."""
 
 
 def _sum(values: Any, /, start: Any = 0) -> Any:

@@ -14,13 +14,13 @@ program for all sizes takes the weights of this one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir import Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from stepwell.analysis.launch_sizes import condition_of
@@ -66,7 +66,7 @@ def _taken(call: FirstCall) -> list[Tree]:
     found: dict[Tree, None] = {}
     sizes = Sizes(call.entry.args)
     for branch in [op for op in call.entry.walk() if isinstance(op, scf.IfOp)]:
-        if call.entry not in _around(branch):  # it was in a side that is gone
+        if not call.entry.is_ancestor(branch):  # it was in a side that is gone
             continue
         condition = condition_of(branch, sizes)
         if condition is None:
@@ -75,12 +75,6 @@ def _taken(call: FirstCall) -> list[Tree]:
         found[condition.tree if taken else ("not", condition.tree)] = None
         _replace(branch, branch.true_region if taken else branch.false_region)
     return list(found)
-
-
-def _around(op: Operation) -> Iterator[Operation]:
-    while (parent := op.parent_op()) is not None:
-        yield parent
-        op = parent
 
 
 def _replace(branch: scf.IfOp, side: Region) -> None:

@@ -8,9 +8,9 @@ A value that crosses a cut must be in memory in any case, and no kernel may have
   readers. So `fuse-elementwise` merges its producer into no reader.
 * Each other reader waits for a product that begins later, and so cannot move to its producer. Nor
   can it move to an earlier reader: ops that read one tensor might become one op.
-* Both operands of some product of the layer derive from what it reads of other layers, as the
-  scores of attention do. One of them is needed as a whole, so that no band of rows of `fuse-bands`
-  extends across the cut.
+* The layer has a product of which both operands depend on results of other layers, such as the
+  scores of attention. The product needs one operand as a whole, so that no band of rows of
+  `fuse-bands` extends across the cut.
 """
 
 from __future__ import annotations
@@ -62,9 +62,8 @@ class Boundaries:
     def _may_cross(self, value: SSAValue) -> bool:
         """Whether a value is in memory in any case, and its readers in other kernels."""
         made_by = value.owner
-        if not isinstance(made_by, Elementwise | ReduceOp | DotGeneralOp):
-            return False
-        if isinstance(made_by, CastOp):
+        computed = isinstance(made_by, Elementwise | ReduceOp | DotGeneralOp)
+        if not computed or isinstance(made_by, CastOp):
             return False
         home, here = self.instance_of.get(made_by), self.position[made_by]
         readers = [use.operation for use in value.uses]

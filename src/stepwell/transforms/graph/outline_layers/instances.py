@@ -1,4 +1,4 @@
-"""One occurrence of a repeated sequence of ops: what it reads, what others read of it."""
+"""One occurrence of a repeated sequence of ops, with its inputs and its outputs."""
 
 from __future__ import annotations
 
