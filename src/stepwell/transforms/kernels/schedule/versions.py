@@ -12,7 +12,8 @@ The operand of a product whose columns, or sum, are counted at launch is packed,
 for so few columns, or so short a sum, that it is read in place as fast, there is a version.
 
 Vectors along rows whose length is known at launch only end under a mask: a row of one element takes
-the time of a whole vector, and of the reduction of its lanes. One element has a version too.
+the time of a whole vector, and of the reduction of its lanes. One element has a version too, and so
+have the elements of one vector, where longer rows run in several vectors at once.
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ def ranges(function: kernel.FuncOp, machine: Machine) -> Iterator[Range]:
     if shared > 1 and len(sums) == 1:
         found = list(_of_shared_loops(function, shared, sums[0], machine))
         found += _read_in_place(function, shared, sums[0], machine)
-    yield from found or _of_own_loops(function, shared)
+    yield from found or _of_own_loops(function, ops, shared, machine)
 
 
 def _of_shared_loops(
@@ -205,13 +206,20 @@ def _few_columns(found: Loops, shared: int, machine: Machine) -> int:
     return lanes if DYNAMIC_INDEX in deep or not along else MAX_PANEL_VECTORS * lanes
 
 
-def _of_own_loops(function: kernel.FuncOp, shared: int) -> Iterator[Range]:
-    """Yield a single iteration of the first loop beyond the shared ones whose extent is unknown."""
-    generics = [op for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
-    most = max((len(op.iterator_types) for op in generics), default=0)
+def _of_own_loops(
+    function: kernel.FuncOp, ops: list[Loops], shared: int, machine: Machine
+) -> Iterator[Range]:
+    """Yield ranges of the first loop beyond the shared ones whose extent is unknown.
+
+    They are a single iteration and, where rows end under a mask, those of a vector: several vectors
+    at once would be computed for them too, all but one under an empty mask.
+    """
+    most = max((len(loops.extents) for loops in ops), default=0)
     for loop in range(shared, most):
         if argument_of_extent(function, loop) is not None:
             yield Range(loop, 1, 1, 1)
+            lanes = min(_lanes(loops, machine) for loops in ops if len(loops.extents) > loop)
+            yield from [Range(loop, 2, lanes, lanes)] if _has_masks(machine) else []
             return
 
 
@@ -244,16 +252,17 @@ def _serves(function: kernel.FuncOp, some: Range, packs: bool) -> bool:
     and in sums that are taken in steps.
     """
     shared = choices.number(function, "kernel.shared")
-    short = some.loop >= shared and some.low < some.high
-    if short or some.loop == shared - 1 or (some.low, some.high) == SOME_ROWS:
+    summed = some.loop >= shared and some.low < some.high and _packed(function)
+    if summed or some.loop == shared - 1 or (some.low, some.high) == SOME_ROWS:
         return _packed(function) and not packs
     if some.loop < shared:
         return True
     levels, op = kernel_levels(function), op_of_loop(function, some.loop)
     if levels.whole_reads:
-        return levels.in_steps is not None and not packs
+        return some.low == some.high and levels.in_steps is not None and not packs
     pairs = zip(loop_ops(function), levels.lanes, strict=True)
-    return any(each is op and x.axis == some.loop and x.width > 1 for each, x in pairs)
+    least = 1 if some.low == some.high else some.high
+    return any(each is op and x.axis == some.loop and x.width * x.many > least for each, x in pairs)
 
 
 def _is_argument_size(loops: Loops, loop: int) -> bool:
