@@ -57,11 +57,12 @@ static void meet(int threads) {
 }
 
 #define EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
-#define BEGIN(k) vector x##k = zero + (1.0f + k);
+#define BEGIN(k) vector x##k = zero + (first + k);
 #define FUSE(k) x##k = x##k * factor + term;
 #define SUM(k) zero += x##k;
 
 static double fuse(int times) {
+  float first = sink; /* unknown to the compiler: it would compute a chain from 1, which stays 1 */
   vector zero = {0}, factor = zero + 0.999999f, term = zero + 1e-6f;
   EACH(BEGIN)
   for (int i = 0; i < times; i++) {
