@@ -74,7 +74,6 @@ from stepwell.transforms.kernels.schedule.symmetric import is_across, mirrors, w
 from stepwell.transforms.kernels.schedule.tall_tiles import with_taller
 from stepwell.transforms.kernels.schedule.tiles import MAX_ROW_VECTORS
 from stepwell.transforms.kernels.schedule.vectors import (
-    ASSUMED_EXTENT,
     MIN_LANES,
     STRIDES,
     Loops,
@@ -427,10 +426,8 @@ def longest_in_place(found: Loops, shared: int, machine: Machine) -> tuple[int, 
     if wide != DYNAMIC_INDEX and wide * bits <= MAX_PANEL_VECTORS * machine.vector_bits:
         return None
     if wide == DYNAMIC_INDEX:
-        loop, length = column, isqrt(most) if deep == DYNAMIC_INDEX else most // max(deep, 1)
-    else:
-        loop, length = shared, most // max(wide, 1)
-    return (loop, length) if length >= ASSUMED_EXTENT else None
+        return column, isqrt(most) if deep == DYNAMIC_INDEX else most // max(deep, 1)
+    return shared, most // max(wide, 1)
 
 
 def _in_place_bytes(

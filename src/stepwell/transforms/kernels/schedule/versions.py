@@ -183,10 +183,13 @@ def _of_shared_loops(
 def _read_in_place(
     function: kernel.FuncOp, shared: int, found: Loops, machine: Machine
 ) -> Iterator[Range]:
-    """Yield the range of columns, or of a sum's length, for which an operand is not packed."""
+    """Yield the range of columns, or of a sum's length, for which an operand is not packed.
+
+    It is worth its code if it is twice as long as that of few columns, which has a version.
+    """
     loop, most = longest_in_place(found, shared, machine) or (0, 0)
     known = argument_of_extent(function, loop) is not None
-    if most > _few_columns(found, shared, machine) and known:
+    if most >= 2 * _few_columns(found, shared, machine) and known:
         yield Range(loop, 0, most, most)
 
 
