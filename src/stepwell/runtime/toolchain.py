@@ -70,13 +70,18 @@ class Compiler:
         """Return a digest of all that determines its output, for cache keys."""
         return digest(self.version, *FLAGS, *SEMANTICS, *self.optional, *QUICK)
 
+    @property
+    def is_gcc(self) -> bool:
+        """Whether the compiler is gcc, and takes flags for its passes one by one."""
+        return LEAN[0] in self.optional
+
     def build_program(self, source: Path, library: Path) -> None:
         """Compile emitted C to a shared library."""
         self._build(source, library, self._free, _libraries(source.read_text(encoding="utf-8")))
 
     def build_part(self, source: Path, object: Path) -> bool:
         """Compile one part of a program; return whether it succeeded."""
-        quick = QUICK if LEAN[0] in self.optional else ()
+        quick = QUICK if self.is_gcc else ()
         command = [*self.command, *FLAGS, *self._free, *quick, "-c", "-o", str(object), str(source)]
         return _run(command).returncode == 0 and object.exists()
 
