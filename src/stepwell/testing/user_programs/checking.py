@@ -76,12 +76,19 @@ def check(
     turns = [0, 1000, 0] if not threads else [0, 1000] * THREADS
     calls = [(turn, arguments(recipe, seed + turn)) for turn in turns]
     before = [[a.copy() for a in args] for _, args in calls]
-    first = compiled(*calls[0][1])
+
+    def called(call: tuple[int, Any]) -> Any:
+        try:
+            return compiled(*call[1])
+        except IndexError as error:
+            return error
+
+    first = called(calls[0])
     if threads:
         with ThreadPoolExecutor(THREADS) as pool:
-            results = list(pool.map(lambda call: compiled(*call[1]), calls))
+            results = list(pool.map(called, calls))
     else:
-        results = [first, *(compiled(*args) for _, args in calls[1:])]
+        results = [first, *map(called, calls[1:])]
     _compare_all(recipe, seed, calls, results)
     for (_, args), kept in zip(calls, before, strict=True):
         for a, b in zip(args, kept, strict=True):
@@ -99,7 +106,11 @@ def _compare_all(
                 expected[turn] = wanted(recipe, seed, turn)
             except (IndexError, ValueError, OverflowError):  # these arguments are invalid
                 expected[turn] = None
-        for n, (have, want) in enumerate(zip(got, expected[turn] or (), strict=False)):
+        if (wants := expected[turn]) is None:
+            continue
+        if isinstance(got, IndexError):
+            raise got
+        for n, (have, want) in enumerate(zip(got, wants, strict=False)):
             compare(have, want, f"result {n} of call {call}")
 
 
