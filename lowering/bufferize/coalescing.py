@@ -22,6 +22,9 @@ from stepwell.lowering.bufferize.interference import ENDS, Interference, why_not
 from stepwell.lowering.bufferize.kernel_summary import KernelSummary
 from stepwell.lowering.bufferize.views import inverse
 
+_ENDS_MOVE = ("init", "next", "exit")
+"""Copies whose ends change when a loop comes to exchange buffers."""
+
 
 @dataclass(frozen=True)
 class Returned:
@@ -73,6 +76,8 @@ class Coalescing:
         storage, steps = self.assigned.of(copy.value)
         if loop is None or storage not in loop.carried:
             copy.why = self.interference.coalesce(copy)
+            if not copy.why and copy.kind not in _ENDS_MOVE:
+                self.copies.remove(copy)
             return
         number = loop.carried.index(storage)
         target, path = self.assigned.of(copy.into)

@@ -36,7 +36,8 @@ class Copy:
     why: str = ""
     """Why the copy could not be removed."""
     removed: bool = False
-    """Whether a loop does without it: it exchanges buffers, or made the copy before it began."""
+    """Whether it is known to write nothing: its ends are one place for ever, or a loop does without
+    it, as it exchanges buffers, or made the copy before it began."""
 
 
 @dataclass(eq=False)
@@ -165,3 +166,9 @@ class Copies:
         if self.seen(value)[0] not in self.undefined:
             self.variables[into].write(position, steps, copy)
         return copy
+
+    def remove(self, copy: Copy) -> None:
+        """Record that the ends of a copy are one place for ever."""
+        copy.removed = True
+        if (variable := self.variables.get(copy.into)) is not None:
+            variable.remove(copy)

@@ -61,8 +61,10 @@ class Interference:
 
     def is_removed(self, copy: Copy) -> bool:
         """Whether a copy writes nothing: of one place, of no element, or removed by a loop."""
+        if copy.removed:
+            return True
         undefined = self.copies.undefined
-        if copy.removed or copy.into in undefined or self.copies.seen(copy.value)[0] in undefined:
+        if copy.into in undefined or self.copies.seen(copy.value)[0] in undefined:
             return True
         (source, path), (target, steps) = self.ends(copy)
         return source is target and same_place(path, steps)
@@ -184,23 +186,21 @@ class Interference:
         stops = list(accumulate((m.variable.stop for m in outer), max))
         for member in inner:
             a = member._replace(steps=join(view, member.steps))
-            box, first = part(a.steps), a.variable.start
+            box = part(a.steps)
             for n in range(bisect_right(starts, a.variable.stop) - 1, -1, -1):
-                if stops[n] < first:
+                if stops[n] < a.variable.start:
                     break
                 b = outer[n]
-                if b.variable.stop < first or disjoint(self.sizes, box, part(b.steps)):
+                ways = [w for w in ((a, b), (b, a)) if w[0].variable.may_overwrite(w[1].variable)]
+                if not ways or disjoint(self.sizes, box, part(b.steps)):
                     continue
-                for x, y in ((a, b), (b, a)):
+                for x, y in ways:
                     if self._overwrites(x, y):
                         return f"{_name(y)} is still read after {_name(x)} is written"
         return ""
 
     def _overwrites(self, x: Member, y: Member) -> bool:
         """Whether a write to ``x`` overwrites live elements of ``y``."""
-        written = x.variable.written
-        if written is None or written[1] < y.variable.start or y.variable.stop < written[0]:
-            return False
         for position, steps, by in x.variable.writes:
             if not y.variable.start <= position <= y.variable.stop:
                 continue

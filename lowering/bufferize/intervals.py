@@ -41,9 +41,11 @@ class Variable:
     """The first position at which it is written or live."""
     stop: int
     written: tuple[int, int] | None = None
-    """The positions of its first and its last write."""
+    """The positions of its first and its last write that is not removed."""
     writes: list[tuple[int, Steps, Any]] = field(default_factory=list[tuple[int, Steps, Any]])
     """For each write its position, the part written, and the result or copy that writes it."""
+    removed: list[Any] = field(default_factory=list[Any])
+    """The copies among those that write nothing."""
     reads: dict[tuple[Steps, tuple[Steps, ...]], Reads] = field(
         default_factory=dict[tuple[Steps, tuple[Steps, ...]], Reads]
     )
@@ -55,6 +57,18 @@ class Variable:
         first, last = self.written or (position, position)
         self.written = min(first, position), max(last, position)
         self.start, self.stop = min(self.start, position), max(self.stop, position)
+
+    def remove(self, by: Any) -> None:
+        """Record that the writes by a copy write nothing."""
+        self.removed.append(by)
+        left = [position for position, _, other in self.writes if other not in self.removed]
+        self.written = (min(left), max(left)) if left else None
+
+    def may_overwrite(self, other: Variable) -> bool:
+        """Whether a write is between the first write and the last read of another."""
+        return self.written is not None and (
+            other.start <= self.written[1] and self.written[0] <= other.stop
+        )
 
     def live(self, spans: list[tuple[int, int]], steps: Steps, but: tuple[Steps, ...]) -> Reads:
         """Record live intervals of a part, except of the parts ``but``."""

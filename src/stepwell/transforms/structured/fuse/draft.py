@@ -203,7 +203,9 @@ class Draft:
         for loop, number in other.loop_numbers.items():
             number.result.replace_all_uses_with(self.loop_number(loop))
         for value, constant in other.constants.items():
-            constant.result.replace_all_uses_with(self.constant(value))
+            kept = self.constants.setdefault(value, constant)
+            if kept is not constant:
+                constant.result.replace_all_uses_with(kept.result)
         mine, theirs = self.block.last_op, other.block.last_op
         assert mine is not None and theirs is not None
         mine.operands = [*theirs.operands, *mine.operands]
