@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation
 
-from stepwell.core.checks import ARITY, Check, check_all
+from stepwell.core.checks import ARITY, Check, check_all, holds
 from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.host_schedule import Tree
 from stepwell.core.shapes import DYNAMIC
@@ -152,15 +152,27 @@ def check_call(function: Operation, arguments: Sequence[Any]) -> None:
         with suppress(CompileError):  # unknown sizes are left to NumPy's errors
             sizing = sizing_of(function)
             checks = sizing.finished() if sizing is not None else ()
-    if not checks:
-        return
-    sizes = [
+    if checks:
+        check_all(checks, _sizes(function, arguments))
+
+
+def is_served(function: func.FuncOp, arguments: Sequence[Any]) -> bool:
+    """Whether the function says that it serves calls with arguments of these sizes."""
+    if SERVED not in function.attributes:
+        return True
+    sizes = {f"d{k}": n for k, n in enumerate(_sizes(function, arguments))}
+    return all(holds(each, sizes) for each in read_served(function))
+
+
+def _sizes(function: Operation, arguments: Sequence[Any]) -> list[int]:
+    """Return each `?` of the arguments, in order; weights, which come last, have none."""
+    return [
         size
         for number, shape in _inputs(function)
+        if DYNAMIC in shape
         for size, n in zip(arguments[number].shape, shape, strict=True)
         if n == DYNAMIC
     ]
-    check_all(checks, sizes)
 
 
 _LOWER = ("linalg.", "tensor.", "scf.", "memref.", "kernel.")

@@ -24,6 +24,18 @@ from stepwell.tools.opt.check import Checker
 HERE = Path(__file__).parent
 
 
+@pytest.mark.parametrize("call", ["3x8,", "5x8,", "64x8,"])
+def test_functions_are_called_with_sizes_that_they_serve(
+    call: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Sizes of other calls once took the side of a branch that the pass had kept."""
+    text, served = HERE.parent.parent / "lowering/take_branches.mlir", str(tmp_path / "m.mlir")
+    passes = f'take-branches{{call="{call}"}}'
+    assert main([str(text), "-p", passes, "--check", "-o", served]) == 0
+    assert main([served, "-p", "bufferize,plan-memory", "--check", "-o", "/dev/null"]) == 0
+    assert "not checked" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("row", (*TABLE, *SUBTLE), ids=lambda row: row.name)
 def test_a_wrong_pass_is_caught_and_the_op_is_named(
     row: Wrong,

@@ -21,6 +21,7 @@ from stepwell.core.diagnostics import CompileError, Diagnostic
 from stepwell.core.guards import is_checked
 from stepwell.core.rules import MissingRule
 from stepwell.dialects.calling import RESOURCE, ROLE, attributes_of, call
+from stepwell.dialects.checks import is_served
 from stepwell.dialects.faults import in_words
 from stepwell.dialects.interpreter import Exhausted, Interpreter
 from stepwell.dialects.nd import creation
@@ -61,6 +62,10 @@ class _Outcome:
     """Names of ops with effects, and their operands."""
     raised: str = ""
     """The exception that a check of the program raised."""
+
+
+class _Unserved(ValueError):
+    """A function says that it does not serve calls of these sizes: its results mean nothing."""
 
 
 @dataclass(eq=False)
@@ -132,6 +137,8 @@ class Checker:
         assert function is not None
         interpreter.effects = []
         given = as_given(inputs, function)
+        if not is_served(function, given):
+            raise _Unserved(f"it serves no call with {inputs.what} (nd.served)")
         try:
             results = list(call(interpreter, entry, given))
         except Exception as error:
@@ -189,6 +196,12 @@ class Checker:
         interpreter = Interpreter(module, self._weights, fuel=FUEL)
         try:
             outcome = self._run(interpreter, trial.entry, trial.inputs)
+        except _Unserved:
+            self._trials.remove(trial)
+            if all(each.entry != trial.entry for each in self._trials):
+                said = "serves no sizes of the inputs that it is checked with"
+                self.tell(f"@{trial.entry} is not checked after '{step}' and later: it {said}")
+            return 0
         except (Exhausted, MemoryError):
             trial.exhausted = True
             return FUEL

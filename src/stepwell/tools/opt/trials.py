@@ -36,7 +36,7 @@ from stepwell.core.diagnostics import CompileError
 from stepwell.core.dtypes import DType
 from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects.calling import RESOURCE, ROLE, attributes_of
-from stepwell.dialects.checks import read_checks
+from stepwell.dialects.checks import read_checks, read_served
 from stepwell.dialects.nd.contraction import ConvolutionOp
 from stepwell.dialects.nd.syntax import axes
 from stepwell.dialects.readings import Array
@@ -188,7 +188,8 @@ def _constraints(
     module: ModuleOp, function: func.FuncOp, count: int
 ) -> tuple[Sequence[Check], list[int]]:
     """Return the constraints on the `?`, and for each the first one that it must equal."""
-    checks: Sequence[Check] = read_checks(function)
+    served = [Check(each, ("not served",)) for each in read_served(function)]
+    checks: Sequence[Check] = (*read_checks(function), *served)
     equal: list[tuple[int, int]] = []
     with suppress(CompileError, AssertionError, KeyError, ValueError):
         sizing = sizing_of(function)
