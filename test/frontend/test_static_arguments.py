@@ -66,6 +66,23 @@ class Computing:
         return self.a * 2
 
 
+class Jitted:
+    """Equal to all of its class; it keeps its jitted method once it is called."""
+
+    def __init__(self) -> None:
+        self.by = 2
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Jitted)
+
+    def __hash__(self) -> int:
+        return 1
+
+    @sw.jit
+    def scaled(self, x: Any) -> Any:
+        return x * self.by
+
+
 class Named:
     """Equal by its name, whatever its scale."""
 
@@ -417,3 +434,10 @@ def test_objects_that_hold_themselves() -> None:
     f = sw.jit(lambda x, s: x + 1, static_argnames="s")
     for each in (first, second):
         np.testing.assert_array_equal(f(X, each), X + 1)
+
+
+def test_a_jitted_method_that_was_called_is_no_other_value() -> None:
+    f, value = sw.jit(lambda value, x: value.scaled(x), static_argnames="value"), Jitted()
+    for given in (value, value, Jitted()):
+        assert f(given, np.ones(2)).tolist() == [2, 2]
+    assert f.cache_info().traces == 1

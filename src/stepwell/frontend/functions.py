@@ -133,7 +133,7 @@ class Function:
         if instance is None:
             return self
         own = getattr(instance, "__dict__", None)
-        kept = None if own is None else own.get(f"__jit_{id(self)}__")
+        kept = None if own is None else own.get(self.kept_name)
         if kept is not None and kept.method.__wrapped__.__self__ is instance:
             return kept.method
         first = next(iter(self._signature.parameters), "")
@@ -141,8 +141,13 @@ class Function:
             return MethodType(self, instance)
         method = MethodType(self.__wrapped__, instance)
         bound = _Method(method, self._static, (), self._given_options)
-        own[f"__jit_{id(self)}__"] = _Kept(bound)
+        own[self.kept_name] = _Kept(bound)
         return bound
+
+    @property
+    def kept_name(self) -> str:
+        """The attribute in which an object keeps this function as its method."""
+        return f"__jit_{id(self)}__"
 
     def __reduce__(self) -> Any:
         """Pickle as Python pickles a function: by its name, where the name is this object's."""

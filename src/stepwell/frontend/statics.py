@@ -273,13 +273,11 @@ def _slots(kind: type[Any]) -> tuple[str, ...]:
 
 @cache
 def _derived(kind: type[Any]) -> frozenset[str]:
-    """Return the names under which objects cache results computed from their attributes."""
-    return frozenset(
-        name
-        for base in kind.__mro__
-        for name, member in vars(base).items()
-        if isinstance(member, cached_property)
-    )
+    """Return the names under which objects keep what follows from their attributes and class."""
+    members = [each for base in kind.__mro__ for each in vars(base).items()]
+    computed = (name for name, member in members if isinstance(member, cached_property))
+    methods = (name for _, member in members if (name := getattr(member, "kept_name", None)))
+    return frozenset((*computed, *methods))
 
 
 @cache
