@@ -53,6 +53,16 @@ def test_counts_of_nothing(option: list[str], capsys: pytest.CaptureFixture[str]
     assert f"must be a number of 1 or more, got '{option[1]}'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--repeat", "--size"])
+def test_counts_that_never_end(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in (str(10**23), "9" * 5000):
+        with pytest.raises(SystemExit):
+            main(["run", "m.mlir", option, number])
+        assert f"must be at most {10**9 if option == '--repeat' else 2**63 - 1}" in (
+            capsys.readouterr().err
+        )
+
+
 def wrong(capsys: pytest.CaptureFixture[str], *command: str) -> str:
     assert main(list(command)) == 1
     return capsys.readouterr().err
@@ -137,6 +147,16 @@ def test_files_without_an_end_are_not_read(
         (tmp_path / "m.mlir").write_text(bad)
         assert opt_main([str(tmp_path / "m.mlir")]) == 1
         assert str(CompileError(Diagnostic("error", "odd", Place(file, 1, 1)))).startswith(file)
+
+
+def test_an_array_comes_through_a_pipe(tmp_path: Path) -> None:
+    (tmp_path / "m.mlir").write_text(TEXT)
+    array, (read, write) = io.BytesIO(), os.pipe()
+    np.save(array, np.ones(4, np.float32))
+    with open(write, "wb") as file:
+        file.write(array.getvalue())
+    with open(read, "rb"):
+        assert main(["run", str(tmp_path / "m.mlir"), "--input", f"/dev/fd/{read}"]) == 0
 
 
 def test_a_disk_without_room_is_told_with_the_file(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -75,8 +76,9 @@ def _bad_zip_file() -> type[Exception]:
 
 @contextmanager
 def open_arrays(path: str | Path) -> Generator[Any]:
-    """Open a .npy or .npz file; raise ValueError if it is neither."""
-    with open(path, "rb") as file:
+    """Open a .npy or .npz file, or a pipe of one; raise ValueError if it is neither."""
+    with open(path, "rb") as opened:
+        file = opened if opened.seekable() else io.BytesIO(opened.read())
         if not file.read(6).startswith((b"\x93NUMPY", b"PK")):
             raise ValueError("it is no .npy or .npz file")
         file.seek(0)

@@ -84,6 +84,8 @@ LONGEST = 1 << 26
 def read_whole(path: str | Path) -> bytes:
     """Return the content of a file, pipe or device that the user names.
 
+    A pipe without a writer is waited for, as `cat` does: a writer may come.
+
     raises OSError : it cannot be read, or is a device that has no end, as /dev/zero
     """
     with open(path, "rb") as file:

@@ -152,17 +152,26 @@ def _add_machines(commands: Any) -> None:
     devices.add_argument("--json", action="store_true", help="print JSON")
 
 
+MOST_CALLS = 10**9
+"""The most calls that --repeat makes: of programs of a microsecond, they take a quarter hour."""
+
+
 def _count(text: str) -> int:
     """Parse a count, a positive number."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a number of 1 or more, got '{text}'")
-    return int(text)
+    return _number(text, 1, MOST_CALLS)
 
 
 def _size(text: str) -> int:
     """Parse the size of an axis."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a number of 0 or more, got '{text}'")
+    return _number(text, 0, 2**63 - 1)
+
+
+def _number(text: str, least: int, most: int) -> int:
+    """Parse a number; a text of thousands of digits, which Python refuses, is too large."""
+    if not text.isdecimal() or (len(text) <= len(str(most)) and int(text) < least):
+        raise argparse.ArgumentTypeError(f"must be a number of {least} or more, got '{text}'")
+    if len(text) > len(str(most)) or int(text) > most:
+        raise argparse.ArgumentTypeError(f"must be at most {most}, got '{text}'")
     return int(text)
 
 
