@@ -98,6 +98,18 @@ def rows_by_masks(x: Any, v: Any) -> Any:
     return x
 
 
+def by_masks_beside_others(x: Any, v: Any) -> Any:
+    rows, columns = v[:3] > 1, v[:4] > 1
+    x[rows, 1] = 9
+    x[:, columns] -= x[:, columns].mean(axis=1, keepdims=True)
+    x[~rows, ::2] *= [2, 3]
+    x[0, columns] += x[0, columns].max()
+    x[:, None, columns] *= np.arange(3.0)[:, None, None]
+    cube = x.reshape(3, 2, 2)
+    cube[0, :, columns[:2]] = [5, 6]  # the mask's axis comes first
+    return x, cube[..., columns[2:]].sum(axis=(0, 2)), cube[1, :, columns[:2]].max(axis=0)
+
+
 def by_out(x: Any) -> Any:
     np.add(x, 1, out=x)
     y = np.zeros_like(x)
@@ -169,6 +181,7 @@ PROGRAMS: list[tuple[Any, ...]] = [
     (by_arrays, X, I),
     (many_at_once, X, I),
     (rows_by_masks, X, V),
+    (by_masks_beside_others, X, V),
 ]
 
 

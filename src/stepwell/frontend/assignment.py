@@ -20,7 +20,8 @@ from stepwell.frontend.indexing import read_at, scatter_at
 from stepwell.frontend.indirect import has_window, read_through, write_through
 from stepwell.frontend.known import NotKnown, content, handled, is_known, known_array
 from stepwell.frontend.manipulation import reshape
-from stepwell.frontend.masked import Masked, masked, widened
+from stepwell.frontend.mask_places import MaskPlace, mask_place
+from stepwell.frontend.masked import Masked, for_each, masked, widened
 from stepwell.frontend.promotion import BOOL, broadcast, cast, check_castable, full, is_number, lift
 from stepwell.frontend.runtime_starts import shape_at
 from stepwell.frontend.strides import has_traced_step, write_steps
@@ -36,9 +37,9 @@ def getitem(x: Any, index: Any, /) -> Any:
         return windowed(value, index)
     if has_window(index):
         return read_through(value, index)
-    if (mask := _mask(index)) is not None:
-        _check_mask(value, mask)
-        return masked(value, mask)
+    if (place := mask_place(value, index)) is not None:
+        view = _masked_view(value, place)
+        return masked(view, place.mask, place.axis)
     try:
         return _known_part(value, index)
     except NotKnown:
@@ -104,8 +105,8 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     if has_window(index):
         write_through(x, index, value)
         return
-    if (mask := _mask(index)) is not None:
-        _set_masked(x, mask, value)
+    if (place := mask_place(x, index)) is not None:
+        _set_masked(_masked_view(x, place), place, value)
         return
     if _is_own_view(x, index, value):
         return
@@ -220,34 +221,36 @@ def _number(value: Any, x: Tensor) -> Any:
     return place.item()
 
 
-def _mask(index: Any) -> Tensor | None:
-    """Return the index as a mask if it is a traced one, else None."""
-    if isinstance(index, tuple) and len(index) == 1:
-        index = index[0]
-    if not isinstance(index, Tensor) or index.kind is not BOOL:
-        return None
-    return index if index.graph.known(lift(index)) is None else None
+def _masked_view(x: Tensor, place: MaskPlace) -> Tensor:
+    """Return the view of ``x`` whose first axes the mask is over."""
+    if not place.basic:
+        _check_mask(x, place.mask)
+        return x
+    view = place.masked_first(getitem(x, place.basic))
+    _check_mask(view, place.mask)
+    return view
 
 
-def _set_masked(x: Tensor, mask: Tensor, value: Any) -> None:
+def _set_masked(x: Tensor, place: MaskPlace, value: Any) -> None:
     """Execute ``x[mask] = value``, with one value or one row of values for all positions."""
-    _check_mask(x, mask)
+    mask = place.mask
     if isinstance(value, Masked):
         value.check(mask)
-        if value.values.shape != x.shape:
+        if value.values.shape != x.shape or value.axis != place.axis:
             raise TraceError("x[mask] = y[mask] needs x and y of one shape")
         write_whole(x, e.where(value.wide, cast(value.values, x.kind), x))
         return
     rest = x.shape[mask.ndim :]
     given = fitting(value, x, rest) if is_number(value) else lift(value)
-    while given.ndim > len(rest) and given.shape[0] == 1:
+    while given.ndim > len(rest) + 1 and given.shape[0] == 1:
         given = reshape(given, given.shape[1:])
-    if given.ndim > len(rest):
+    each = given if is_number(value) else for_each(given, len(rest) + 1, place.axis)
+    if each is None:
         raise TraceError(
             "how many values a mask wants is not known while tracing: one value, or one row, can "
             "be assigned to all places; use numpy.where(mask, values, x) to choose among arrays"
         )
-    given = fitting(given, x, rest)
+    given = fitting(each, x, rest)
     write_whole(x, e.where(widened(mask, x.shape), given, x))
 
 

@@ -347,7 +347,8 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Tensor:
     if x is None and y is None:
         raise TraceError(
             "numpy.where of one argument has a result whose shape only the run knows; "
-            "give it what to choose: numpy.where(condition, x, y)"
+            "give it what to choose, numpy.where(condition, x, y), or index by the condition, "
+            "x[condition]"
         )
     if x is None or y is None:
         raise ValueError("either both or neither of x and y should be given")

@@ -24,11 +24,15 @@ from stepwell.frontend.ufuncs import ufunc
 
 
 class Masked(np.lib.mixins.NDArrayOperatorsMixin):
-    """The elements of ``values`` where ``mask``, over its first axes, is true."""
+    """The elements of ``values`` where ``mask``, over its first axes, is true.
 
-    def __init__(self, values: Tensor, mask: Tensor) -> None:
+    axis : the axis along which they are; the other axes keep their order
+    """
+
+    def __init__(self, values: Tensor, mask: Tensor, axis: int = 0) -> None:
         self.values = values
         self.mask = mask
+        self.axis = axis
 
     @property
     def wide(self) -> Tensor:
@@ -40,21 +44,18 @@ class Masked(np.lib.mixins.NDArrayOperatorsMixin):
         keywords.pop("out", None)  # x[m] is a copy: writes to it are not visible
         if method != "__call__" or keywords:
             self._refuse()
-        rest = self.ndim - 1
         given: list[Any] = []
         for value in inputs:
             if isinstance(value, Masked):
                 self.check(value.mask)
-                if value.ndim != self.ndim:
+                if (value.ndim, value.axis) != (self.ndim, self.axis):
                     self._refuse()
                 given.append(value.values)
-            elif is_number(value) or np.ndim(value) <= rest:
-                given.append(value)  # the same for each selected element
-            elif np.ndim(value) == self.ndim and np.shape(value)[0] == 1:
-                given.append(lift(value)[0])
+            elif (each := for_each(value, self.ndim, self.axis)) is not None:
+                given.append(each)
             else:
                 self._refuse()
-        return Masked(ufunc(function, *given), self.mask)
+        return Masked(ufunc(function, *given), self.mask, self.axis)
 
     def check(self, mask: Tensor) -> None:
         """Raise if ``mask`` is not equal to this one's."""
@@ -82,7 +83,7 @@ class Masked(np.lib.mixins.NDArrayOperatorsMixin):
         """Return the mean of the elements."""
         x = self
         if x.values.kind.kind != "float":
-            x = Masked(cast(x.values, as_dtype("f64")), x.mask)
+            x = Masked(cast(x.values, as_dtype("f64")), x.mask, x.axis)
         if 0 not in x._axes(axis):
             return x._reduced(r.mean, x.values, axis, keepdims, others)
         total = x._reduced(r.sum, x._filled(0), axis, keepdims, others)
@@ -127,7 +128,9 @@ class Masked(np.lib.mixins.NDArrayOperatorsMixin):
         return e.where(self.wide, self.values, full((), number, self.values.kind))
 
     def _axes(self, axis: Any) -> tuple[int, ...]:
-        return r.along(axis, self.ndim)
+        """Return axes by their numbers in ``values``, those of the mask counted as 0."""
+        order = [self.axis, *(a for a in range(self.ndim) if a != self.axis)]
+        return tuple(order.index(a) for a in r.along(axis, self.ndim))
 
     def _reduced(
         self, of: Callable[..., Tensor], given: Tensor, axis: Any, keepdims: bool, others: Any
@@ -138,10 +141,14 @@ class Masked(np.lib.mixins.NDArrayOperatorsMixin):
         axes, more = self._axes(axis), self.mask.ndim - 1
         if 0 not in axes:
             found = of(given, axis=tuple(a + more for a in axes), keepdims=keepdims)
-            return Masked(found, self.mask)
+            gone = 0 if keepdims else sum(a <= self.axis for a in axes)
+            return Masked(found, self.mask, self.axis - gone)
         every = (*range(self.mask.ndim), *(a + more for a in axes if a))
         found = of(given, axis=every, keepdims=keepdims)
-        return reshape(found, found.shape[more:]) if keepdims else found
+        if not keepdims:
+            return found
+        rest = found.shape[more + 1 :]
+        return reshape(found, (*rest[: self.axis], 1, *rest[self.axis :]))
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         self._refuse()
@@ -183,9 +190,24 @@ _REDUCTIONS = ("sum", "mean", "max", "min", "any", "all")
 _NAMES = {"amin": "min", "amax": "max"}
 
 
-def masked(x: Tensor, mask: Tensor) -> Masked:
-    """Return ``x[mask]`` as a copy."""
-    return Masked(fresh(x), fresh(mask))
+def masked(x: Tensor, mask: Tensor, axis: int = 0) -> Masked:
+    """Return ``x[mask]`` as a copy; ``axis`` is the one along which its elements are."""
+    return Masked(fresh(x), fresh(mask), axis)
+
+
+def for_each(value: Any, ndim: int, axis: int) -> Any:
+    """Return a value beside ``x[mask]`` as one for each selected element, None if it is none.
+
+    ndim : the number of axes of ``x[mask]``
+    axis : the one along which the selected elements are; the value has size 1 there, or not that
+        axis, which the result leaves out
+    """
+    if is_number(value) or np.ndim(value) < ndim - axis:
+        return value
+    shape = (*(1,) * (ndim - np.ndim(value)), *np.shape(value))
+    if len(shape) != ndim or shape[axis] != 1:
+        return None
+    return reshape(lift(value), (*shape[:axis], *shape[axis + 1 :]))
 
 
 def widened(mask: Tensor, shape: tuple[int, ...]) -> Tensor:

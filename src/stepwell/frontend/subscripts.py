@@ -213,8 +213,9 @@ def _spelled(part: Any, array: Known) -> str:
 def _checked(index: Tensor) -> Tensor:
     if index.kind is BOOL:
         raise TraceError(
-            "a mask would have a result whose shape is not known while tracing; "
-            "use stepwell.numpy.where"
+            "a mask would have a result whose shape is not known while tracing; beside it, an "
+            "index may have slices and numbers, but no other mask and no array: "
+            "use numpy.where(mask, value, x)"
         )
     if index.kind.kind == "float":
         raise IndexError(f"an index must be an integer, got {index.dtype}")
