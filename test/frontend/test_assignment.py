@@ -372,3 +372,21 @@ def test_a_container_of_its_own_may_change() -> None:
         return p
 
     np.testing.assert_array_equal(sw.jit(f)({"w": np.ones(3)})["w"], np.full(3, 2.0))
+
+
+def test_copies_of_outer_arrays_are_written_in_regions() -> None:
+    """A copy was taken for the array itself, which no region may assign to."""
+
+    def of_copies(x: Any) -> Any:
+        def put(y: Any) -> Any:
+            z = x.copy()
+            z[0] = y
+            return z
+
+        slope = sw.grad(lambda y: (put(y) * x).sum())(x[1])
+        last = sw.lax.fori_loop(0, 3, lambda i, y: y + put(i), np.zeros(3))
+        return slope, sw.vmap(put)(x), sw.lax.cond(slope > 0, lambda: put(7.0), lambda: x), last
+
+    slope, rows, chosen, last = sw.jit(of_copies)(np.array([4.0, 5, 6]))
+    assert slope == 4 and rows.tolist() == [[4, 5, 6], [5, 5, 6], [6, 5, 6]]
+    assert chosen.tolist() == [7, 5, 6] and last.tolist() == [3, 15, 18]

@@ -42,6 +42,7 @@ class Handle:
 
     __slots__ = (
         "__weakref__",
+        "born",
         "cell",
         "created",
         "graph",
@@ -68,6 +69,8 @@ class Handle:
         self.shape = shape
         self.scope = scope
         """The number of the region that defines the value."""
+        self.born: int = trace.scopes[-1]
+        """That of the region that made this array, as a copy of one from outside, for example."""
         self.created = created
         """The user's line that made it."""
         self.weak = False

@@ -23,5 +23,6 @@ class Journal:
             value.state = state
 
     def outside(self, region: int) -> list[Tensor]:
-        """Return the values created outside ``region`` that were written to."""
-        return [v for k, v in self.written.items() if self.states[k][1].scope < region]
+        """Return the arrays made outside of ``region`` that were written to."""
+        changed = [(value, self.states[key][1]) for key, value in self.written.items()]
+        return [value for value, before in changed if max(before.scope, value.born) < region]
