@@ -72,6 +72,14 @@ def test_a_vector_by_matrices_from_memory() -> None:
         assert has(found, "parts") == ("into 48 {prefetch}" in found) == (many > 1)
 
 
+@pytest.mark.parametrize(("columns", "rows"), [(2000, 1), (5000, 8), (20000, 8)])
+def test_a_matrix_from_memory_by_a_vector(columns: int, rows: int) -> None:
+    """Rows come one after another while the vector stays in the L1 cache (Zen 4 measured)."""
+    a, x = (np.zeros(shape, np.float32) for shape in ((40_000_000 // columns, columns), columns))
+    text = kernels_for(sw.jit(lambda a, x: a @ x).trace(a, x), "zen4,threads=2")
+    assert (f"parallel d0 by {rows} " in text) == (rows > 1)
+
+
 def test_depths() -> None:
     found = {
         name: depth_of(known_machine(name))

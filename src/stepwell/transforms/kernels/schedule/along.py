@@ -30,6 +30,8 @@ ROWS_AT_ONCE = 4
 
 More rows would evict each other from the L1 cache if they begin at the same offset of a page.
 """
+FAR_ROWS_AT_ONCE = 8
+"""The same of a matrix in memory: hardware does not prefetch more runs of it."""
 MIN_FAR_ROW_BYTES = 1536
 """Bytes of a row, of a matrix beyond the L2 cache, below which hardware prefetches neighbouring
 rows as one run, but not rows side by side: between 1200, where that is slower, and 2000 (Zen 4)."""
@@ -94,7 +96,8 @@ def _sum_rows_together(nest: Nest, machine: Machine, given: Arguments) -> None:
     """Sum several rows of a matrix at once where each is multiplied by the same vector.
 
     A vector that is loaded serves all of them, and their sums hide each other's latency. From
-    memory, rows that are read one after another come faster.
+    memory, rows that are read one after another come faster if the vector stays in three quarters
+    of the L1 cache: between two of its uses a row of the same length passes.
     """
     sums = [loops for loops in nest.ops if not all(loops.parallel)]
     if nest.shared != 1 or nest.steps or len(sums) != 1 or len(sums[0].parallel) != 2:
@@ -107,15 +110,15 @@ def _sum_rows_together(nest: Nest, machine: Machine, given: Arguments) -> None:
         return
     row = found.extents[1] * bytes_of(rows[0])
     bytes = found.extents[0] * row
-    if (bytes > machine.l2 and row < MIN_FAR_ROW_BYTES) or found.extents[0] < ROWS_AT_ONCE:
+    far = given.distance(rows[0], bytes) >= stays(machine)
+    many = FAR_ROWS_AT_ONCE if far else ROWS_AT_ONCE
+    if (bytes > machine.l2 and row < MIN_FAR_ROW_BYTES) or found.extents[0] < many:
         return
-    if given.distance(rows[0], bytes) >= stays(machine):
+    if far and 2 * row < machine.l1 * 3 // 4:
         return
-    nest.steps[0] = ROWS_AT_ONCE
+    nest.steps[0] = many
     found.lanes = found.lanes._replace(many=1)
-    explain_choice(
-        nest.function, lambda: f"{ROWS_AT_ONCE} rows at a time, multiplied by one vector"
-    )
+    explain_choice(nest.function, lambda: f"{many} rows at a time, multiplied by one vector")
 
 
 def _vectorise_own(loops: Loops, shared: int, machine: Machine) -> None:
