@@ -34,7 +34,9 @@ _T = r"tensor<[\w?]*>"
 _TENSOR = re.compile(_T, re.ASCII)
 _FUNCTION = re.compile(rf"\((?:{_T}(?:, {_T})*)?\) -> (?:{_T}|\({_T}(?:, {_T})*\))", re.ASCII)
 _LOCATION = re.compile(r'loc\("[^"\\\n]*":\d+:\d+\)', re.ASCII)
-"""A location; types and locations that repeat are parsed once."""
+_PROPERTIES = re.compile(r"<\{[^\"{}#!@/]*+\}>")
+"""Properties without strings, aliases, nested dictionaries and comments. Types, locations and
+properties that repeat are parsed once."""
 _SPLAT = re.compile(r"<\s*[-\w.+]+\s*>\s*:", re.ASCII)
 MOST_BYTES = 1 << 31
 """Maximum bytes of a constant in a text; a splat counts with all its elements."""
@@ -93,6 +95,34 @@ class AttributeParser(CompletedParser):
     def at_end(self) -> bool:
         """Whether the whole text has been read."""
         return self._current_token.kind == MLIRTokenKind.EOF
+
+    # The next three do what xDSL's do, without the calls of properties.
+
+    def _consume_token(self, expected_kind: Any = None) -> Any:
+        """Return the current token and read the next one."""
+        state = self._parser_state
+        token = state.current_token
+        assert expected_kind is None or token.kind is expected_kind, f"unexpected {token}"
+        state.current_token = state.lexer.lex()
+        return token
+
+    def _parse_optional_token(self, expected_kind: Any) -> Any:
+        """Return the current token and read the next one, if it is of this kind."""
+        state = self._parser_state
+        token = state.current_token
+        if token.kind is not expected_kind:
+            return None
+        state.current_token = state.lexer.lex()
+        return token
+
+    def parse_optional_characters(self, text: str) -> str | None:
+        """Return the text and read the next token, if it is that of the current one."""
+        state = self._parser_state
+        span = state.current_token.span
+        if span.input.content[span.start : span.end] != text:
+            return None
+        state.current_token = state.lexer.lex()
+        return text
 
     def parse_optional_attribute(self) -> Any:
         """Parse as xDSL does, but report errors at the attribute."""
@@ -180,6 +210,10 @@ class AttributeParser(CompletedParser):
     def parse_optional_location(self) -> Any:
         """Parse as xDSL does, but look up a location whose text was read before."""
         return self._cached(_LOCATION, super().parse_optional_location)
+
+    def parse_optional_properties_dict(self) -> dict[str, Any]:
+        """Parse as xDSL does, but look up properties whose text was read before."""
+        return {**self._cached(_PROPERTIES, super().parse_optional_properties_dict)}
 
     def _parse_optional_integer_or_float_type(self) -> Any:
         """Parse as xDSL does, but limit the width of integers as MLIR does."""

@@ -10,16 +10,20 @@ from xdsl.utils.mlir_lexer import (
     MLIRLexer,
     MLIRToken,
     MLIRTokenKind,
+    StringLiteral,
 )
 
 _COMMON = re.compile(
     r"(?:\s++|//[^\n]*+(?:\n|\Z))*+"
     r"(?:([a-zA-Z_][a-zA-Z0-9_$.]*)"
     r"|(%(?:[0-9]+|[a-zA-Z$._-][a-zA-Z0-9$._-]*))"
+    r'|("[^"\\\n\v\f]*+")'
     r"|([:,()}\[\]<>=?*]|->|\{(?!-#)))",
     re.ASCII,
 )
 _KINDS = (MLIRTokenKind.EOF, MLIRTokenKind.BARE_IDENT, MLIRTokenKind.PERCENT_IDENT)
+_STRING = 3
+"""The group of a string without escapes; the group after it is of punctuation."""
 
 
 class QuickLexer(MLIRLexer):
@@ -37,6 +41,10 @@ class QuickLexer(MLIRLexer):
         assert group is not None
         if group < len(_KINDS):
             kind = _KINDS[group]
+        elif group == _STRING:
+            self.pos = match.end()
+            literal = StringLiteral(match.start(group), self.pos, self.input)
+            return Token(MLIRTokenKind.STRING_LIT, literal)
         else:
             kind = KIND_BY_PUNCTUATION_SPELLING[match.group(group)]
         self.pos = match.end()

@@ -10,6 +10,8 @@ from xdsl.utils.lexer import Input
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from stepwell.dialects.lexing import QuickLexer
+from stepwell.dialects.parsing import parse_module
+from stepwell.driver.registry import registry
 
 ROOT = Path(__file__).parent.parent
 ODD = (
@@ -50,3 +52,20 @@ def test_every_file() -> None:
     for file in files:
         text = file.read_text(errors="replace")[:20_000]
         assert tokens(QuickLexer(Input(text, ""))) == tokens(MLIRLexer(Input(text, ""))), file
+
+
+def test_properties_that_repeat() -> None:
+    """They are looked up by their text, unless a comment may end it; each op has its own."""
+    lines = [
+        '%a = "nd.full"() <{value = 0.5 : f32}> : () -> tensor<f32>',
+        '%b = "nd.full"() <{value = 0.5 : f32}> : () -> tensor<f32>',
+        '%c = "nd.full"() <{value = 1.5 // }>\n : f32}> : () -> tensor<f32>',
+        '%d = "nd.full"() <{value = 1.5 // }>\n : f64}> : () -> tensor<f64>',
+    ]
+    text = "\n".join(["func.func @f() {", *lines, "func.return", "}"])
+    module = parse_module(registry().context(), text, "")
+    ops = [op for op in module.walk() if op.name == "nd.full"]
+    found = [str(op.properties["value"]) for op in ops]
+    assert found == ["5.000000e-01 : f32"] * 2 + ["1.500000e+00 : f32", "1.500000e+00 : f64"]
+    del ops[0].properties["value"]
+    assert "value" in ops[1].properties
