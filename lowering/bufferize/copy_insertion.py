@@ -128,7 +128,10 @@ def _updates(copies: Copies, use: Use, box: Slice) -> bool:
 
 
 def _launch(copies: Copies, op: kernel.LaunchOp) -> None:
-    """Visit a launch: each result is written, over its destination if the kernel reads that."""
+    """Visit a launch: each result is written, over its destination if the kernel reads that.
+
+    While the kernel runs, each of its results has a buffer of its own, used later or not.
+    """
     summary, at = copies.summary(op), copies.positions.start(op)
     for number, (value, read) in enumerate(zip(op.inputs, summary.reads_input, strict=True)):
         if isinstance(value.type, TensorType) and read:
@@ -139,6 +142,7 @@ def _launch(copies: Copies, op: kernel.LaunchOp) -> None:
             copies.read(into, op, BEFORE)
             copies.copy("update", op, into, result, at + WRITTEN)
         variable.write(at + RUN, (), number)
+        variable.live([(at + RUN, at + RUN)], (), ())
     copies.extras[op] = [
         Storage("local", buffer_of(c.type), _host_shape(copies.sizes, op, summary, s), beside=op)
         for c, s in zip(summary.extras, summary.extra_shapes, strict=True)
