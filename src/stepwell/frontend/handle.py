@@ -69,8 +69,8 @@ class Handle:
         self.shape = shape
         self.scope = scope
         """The number of the region that defines the value."""
-        self.born: int = trace.scopes[-1]
-        """That of the region that made this array, as a copy of one from outside, for example."""
+        self.born = 0
+        """For a copy, the number of the region that made it, which may be inside of ``scope``."""
         self.created = created
         """The user's line that made it."""
         self.weak = False

@@ -252,7 +252,9 @@ def wrapped_number(value: Any, kind: DType) -> Any:
 def fresh(x: Tensor) -> Tensor:
     """Return a new value with the same elements, which does not alias ``x``."""
     x.refresh()
-    return Tensor(x.graph, x.name, x.kind, x.shape, x.scope, x.created)
+    copy = Tensor(x.graph, x.name, x.kind, x.shape, x.scope, x.created)
+    copy.born = x.graph.scopes[-1]
+    return copy
 
 
 def cast(x: Tensor, dtype: DType) -> Tensor:
