@@ -20,13 +20,13 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
+from stepwell.analysis.loop_order import loop_order
 from stepwell.analysis.structured import array_of_maps, at, indices, shape
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.dialects.types import UNKNOWN, fuse_locations
 from stepwell.lowering.outline_kernels.clusters import Cluster
-from stepwell.lowering.outline_kernels.order import loop_order
 from stepwell.transforms.passes import fail
 
 
