@@ -16,9 +16,9 @@ func.func @filters(%x: tensor<2x3x5x7xf32>, %d: tensor<2x16x5x7xf32>) -> tensor<
 // Both have few features: what is summed up over places is read as it is written, for vectors along these.
 // CHECK-LABEL: func.func @few
 // CHECK-NOT:     kernel.no_fuse
-// CHECK:         ins(%{{.*}}, %d : tensor<2x3x7x9xf32>, tensor<2x5x5x7xf32>)
+// CHECK:         ins(%{{.*}}, %d : tensor<2x3x14x18xf32>, tensor<2x5x12x16xf32>)
 // CHECK:         func.return
-func.func @few(%x: tensor<2x3x5x7xf32>, %d: tensor<2x5x5x7xf32>) -> tensor<5x3x3x3xf32> {
-  %w = nd.convolution %x, %d {low = [1, 1], high = [1, 1], x_layout = [1, 0, 2, 3], w_layout = [1, 0, 2, 3], y_layout = [1, 0, 2, 3]} : (tensor<2x3x5x7xf32>, tensor<2x5x5x7xf32>) -> tensor<5x3x3x3xf32>
+func.func @few(%x: tensor<2x3x12x16xf32>, %d: tensor<2x5x12x16xf32>) -> tensor<5x3x3x3xf32> {
+  %w = nd.convolution %x, %d {low = [1, 1], high = [1, 1], x_layout = [1, 0, 2, 3], w_layout = [1, 0, 2, 3], y_layout = [1, 0, 2, 3]} : (tensor<2x3x12x16xf32>, tensor<2x5x12x16xf32>) -> tensor<5x3x3x3xf32>
   func.return %w : tensor<5x3x3x3xf32>
 }

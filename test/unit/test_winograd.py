@@ -127,7 +127,7 @@ def test_random_convolutions(seed: int) -> None:
     [
         Case(1, 4, 6, 8, 16, 1, "residual"),
         Case(2, 5, 3, 9, 8, 1, "bias"),
-        Case(1, 1, 7, 8, 17, 0, "twice"),
+        Case(1, 2, 7, 8, 17, 0, "twice"),
     ],
 )
 def test_down_to_loops(case: Case) -> None:

@@ -26,6 +26,7 @@ from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.constness import constant_arguments
+from stepwell.analysis.cost import Predictor
 from stepwell.analysis.cost.program import Program
 from stepwell.analysis.levels import (
     Lanes,
@@ -42,7 +43,7 @@ from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.transforms.kernels.kernel_signature import launches_of
 from stepwell.transforms.kernels.schedule.along import sums_along, vectorise_apart
-from stepwell.transforms.kernels.schedule.beyond import Arguments
+from stepwell.transforms.kernels.schedule.beyond import NO_ARGUMENTS, Arguments
 from stepwell.transforms.kernels.schedule.block_sizes import lanes_of_columns
 from stepwell.transforms.kernels.schedule.blocking import choose
 from stepwell.transforms.kernels.schedule.contraction import Contraction, as_deep
@@ -160,8 +161,26 @@ def _is_by_hand(function: kernel.FuncOp) -> bool:
     return True
 
 
+def predicted_seconds(function: kernel.FuncOp, machine: Machine) -> float:
+    """Schedule a kernel for one thread; return the predicted seconds of a launch.
+
+    The schedule is that of the rules, without the choices that predictions are compared for: these
+    take longer than all else.
+    """
+    one = replace(machine, threads=1, cores=1)
+    with explanations():  # of a kernel that may not be made
+        _schedule(function, None, one, NO_ARGUMENTS, compared=False)
+    levels = schedule_of(function)
+    assert levels is not None
+    return Predictor(function, one).predict(levels).seconds
+
+
 def _schedule(
-    function: kernel.FuncOp, some: Range | None, machine: Machine, given: Arguments
+    function: kernel.FuncOp,
+    some: Range | None,
+    machine: Machine,
+    given: Arguments,
+    compared: bool = True,
 ) -> None:
     ops = [_read(op, some) for op in loop_ops(function)]
     if not ops:
@@ -172,9 +191,11 @@ def _schedule(
         pass
     elif machine.l2 and sums_along(ops, shared, machine):
         vectorise_apart(nest, machine, given, True)
-    elif (chosen := _contraction(nest, machine, given)) and not _reads_in_place(
-        function, chosen, machine, given
+    elif (chosen := _contraction(nest, machine, given)) and not (
+        compared and _reads_in_place(function, chosen, machine, given)
     ):
+        if not compared:
+            return write_schedule(function, chosen.levels(ops, shared))
         return _write_in_steps(nest, chosen, machine, given, some)
     elif sum(loops.contracts for loops in ops) > 1 and _have_own(ops, shared):
         _vectorise_band(nest, machine)
@@ -183,7 +204,7 @@ def _schedule(
     else:
         vectorise_apart(nest, machine, given)
     levels = run_in_parallel(nest, machine, given)
-    if some is None and not is_scattered(ops):
+    if compared and some is None and not is_scattered(ops):
         levels = stay_alone(nest, levels, machine)
     write_schedule(function, levels)
 

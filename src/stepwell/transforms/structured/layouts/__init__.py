@@ -13,12 +13,14 @@ After:   %t = linalg.generic {copy, kernel.no_fuse} ins(%x)  // 1x56x56x64
 
 Afterwards the images that windows slide over have their features last, and so have the tensors
 computed from them or into them, as far as structured ops and slices connect them; elsewhere
-(arguments, results, reshapes) they are transposed, once. A function where that costs more than it
-saves, or that has no windows, is unchanged. Padding of known size fills only the border.
+(arguments, results, reshapes) they are transposed, once. A function where that takes more seconds
+than it saves, by the cost model, or that has no windows, is unchanged. Padding of known size fills
+only the border.
 
-In all functions, products with fewer than 8 columns read their second operand transposed, with
-vectors along the sum. If the rows of the first operand are contiguous in memory, they compute the
-transposed result instead, with vectors along the rows. Floating-point sums are reassociated.
+In all functions, products with fewer columns than a vector has lanes may read their second operand
+transposed, with vectors along the sum. If the rows of the first operand are contiguous in memory,
+they may compute the transposed result instead, with vectors along the rows. Floating-point sums are
+reassociated.
 """
 
 from __future__ import annotations
@@ -33,11 +35,13 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block
 
 from stepwell.analysis.structured import erase_dead
+from stepwell.transforms.kernels.schedule.searching import machine_of
 from stepwell.transforms.passes import Numerics, Pass
 from stepwell.transforms.structured.layouts.borders import fill_borders
 from stepwell.transforms.structured.layouts.moving import Moving
 from stepwell.transforms.structured.layouts.narrow_products import narrow_products
 from stepwell.transforms.structured.layouts.propagation import Plan
+from stepwell.transforms.structured.seconds import Seconds
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,8 @@ class PropagateLayouts(Pass):
     """Change images to the layout that convolutions and pooling prefer, with the ops around them.
 
     always : change them also where that costs more than it saves
-    l2 : bytes of each core's second-level cache; 0 turns the pass off, because only kernels that
-         run in blocks gain
+    machine : the machine as NAME=VALUE with commas, or its name before them; without l2, the pass
+        changes nothing, because only kernels that run in blocks gain
     """
 
     name = "propagate-layouts"
@@ -55,26 +59,28 @@ class PropagateLayouts(Pass):
     expects_work = False
 
     always: bool = False
-    l2: int = 1 << 20
+    machine: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Choose layouts inside each function."""
-        for function in op.ops if self.l2 else ():
+        machine = machine_of(self.machine)
+        for function in op.ops if machine.l2 else ():
             if isinstance(function, func.FuncOp):
                 for block in function.body.blocks:
-                    _propagate(block, self.always)
+                    _propagate(block, Seconds(machine), self.always)
 
 
-def _propagate(block: Block, always: bool) -> None:
+def _propagate(block: Block, seconds: Seconds, always: bool) -> None:
     for op in block.ops:
         if op.regions and not isinstance(op, linalg.GenericOp):
             for region in op.regions:
                 for inner in region.blocks:
-                    _propagate(inner, always)
-    plan = Plan(block)
-    if plan.choose() or (always and plan.windows):
+                    _propagate(inner, seconds, always)
+    plan = Plan(block, seconds)
+    plan.make()
+    if plan.windows and (always or plan.pays()):
         Moving(plan).move()
-    if (narrow := narrow_products(block)).reads:
+    if (narrow := narrow_products(block, seconds)).reads:
         Moving(narrow).move()
     if fill_borders(block) or plan.windows:
         erase_dead(block)

@@ -36,7 +36,7 @@ from stepwell.analysis.structured import (
 from stepwell.dialects.types import array, dense, fuse_locations
 from stepwell.transforms.structured.fuse.draft import located
 from stepwell.transforms.structured.layouts.propagation import Plan, is_spread, is_turned, natural
-from stepwell.transforms.structured.layouts.windows import Layout
+from stepwell.transforms.structured.seconds import Layout
 
 
 @dataclass

@@ -20,6 +20,7 @@ from stepwell.analysis.sizes import Sizes
 from stepwell.analysis.structured import (
     Index,
     constant_of,
+    contracts,
     indices,
     is_contraction,
     is_elementwise,
@@ -27,27 +28,21 @@ from stepwell.analysis.structured import (
     plain,
     shape,
 )
+from stepwell.transforms.kernels.schedule.searching import MODEL_ERROR
 from stepwell.transforms.structured.fuse.splats import splat_of
 from stepwell.transforms.structured.layouts.windows import (
-    GUESS,
-    Layout,
     Window,
     filter_layout,
     image_layout,
-    loop_order,
-    place_layout,
-    product_gain,
+    layouts_of,
     read_taps,
-    read_window,
+    read_windows,
 )
+from stepwell.transforms.structured.seconds import LIKELY, Layout, Seconds
 
-TURN = 1.0
-"""Cycles to transpose one element."""
-COPY = 0.5
-"""Cycles to copy one element without transposing it. A padded argument is copied in any layout, so
-its transposition costs only the difference."""
 MAX_FRACTION = 8
-"""An operand of at most this fraction (1/8) of the largest is read in the layout it has."""
+"""An operand of at most this fraction (1/8) of the largest is read in the layout it has: in any
+order it takes no more than a line of 64 bytes for each element, of up to eight bytes."""
 
 
 @dataclass
@@ -55,6 +50,7 @@ class Plan:
     """The layouts and loop orders chosen for one block."""
 
     block: Block
+    seconds: Seconds
     windows: dict[Operation, Window] = field(default_factory=dict[Operation, Window])
     wished: dict[SSAValue, Layout] = field(default_factory=dict[SSAValue, Layout])
     layouts: dict[SSAValue, Layout] = field(default_factory=dict[SSAValue, Layout])
@@ -67,24 +63,65 @@ class Plan:
         default_factory=dict[tuple[Operation, int], Layout]
     )
     """The layouts of operands that differ from the layouts of their values."""
-    turned: set[tuple[SSAValue, Layout]] = field(default_factory=set[tuple[SSAValue, Layout]])
-    gain: float = 0.0
-    loss: float = 0.0
+    copies: dict[tuple[SSAValue, Layout], float] = field(
+        default_factory=dict[tuple[SSAValue, Layout], float]
+    )
+    """The seconds of the copies of values in other layouts."""
 
-    def choose(self) -> bool:
-        """Plan the block; return whether the plan pays."""
+    def make(self) -> None:
+        """Plan the block, where an op slides a window over an image."""
         ops = list(self.block.ops)
         for op in ops:
-            if isinstance(op, linalg.GenericOp) and (window := read_window(op) or read_taps(op)):
+            if isinstance(op, linalg.GenericOp) and (window := self._read(op)):
                 self.windows[op] = window
-                self.gain += window.gain
         if not self.windows:
-            return False
+            return
         for op in reversed(ops):
             self._collect_preference(op)
         for op in ops:
             self._decide(op)
-        return self.gain > self.loss or not self.loss
+
+    def pays(self) -> bool:
+        """Whether the ops of the plan, with its copies, take less time than they do as written.
+
+        A plan without copies is what each window prefers: the model is not asked.
+        """
+        if not any(self.copies.values()):
+            return True
+        saved = -sum(self.copies.values())
+        for op in self.block.ops:
+            if isinstance(op, linalg.GenericOp) and (op in self.windows or contracts(op)):
+                layouts = [
+                    self.reads.get((op, k)) or self.layouts.get(v)
+                    for k, v in enumerate(op.operands)
+                ]
+                if op in self.orders or any(layouts):
+                    loops = tuple(range(len(op.iterator_types)))
+                    saved += self.seconds.of(op, [None] * len(layouts), loops)
+                    saved -= self.seconds.of(op, layouts, self.orders.get(op, loops))
+        return saved > 0
+
+    def _read(self, op: linalg.GenericOp) -> Window | None:
+        """Return the preferences with which an op takes the least time."""
+        found = read_windows(op, self.seconds.machine)
+        if len(found) < 2:
+            return found[0] if found else read_taps(op)
+        best, least = found[0], self._seconds_of(op, found[0])
+        for window in found[1:]:
+            if (seconds := self._seconds_of(op, window)) < (1 - MODEL_ERROR) * least:
+                best, least = window, seconds
+        return best
+
+    def _seconds_of(self, op: linalg.GenericOp, window: Window) -> float:
+        inputs, order = layouts_of(op, window, natural(op.inputs[window.image]))
+        layouts = [inputs.get(k) for k in range(len(op.operands))]
+        loops = tuple(range(len(op.iterator_types)))
+        if order is not None:
+            where = indices(op)
+            for k in range(len(op.inputs), len(layouts)):
+                layouts[k] = sorted_axes(where[k], order)
+            loops = parallel_first(op, order)
+        return self.seconds.of(op, layouts, loops)
 
     def layout(self, value: SSAValue) -> Layout:
         """Return the layout of ``value``."""
@@ -153,19 +190,11 @@ class Plan:
                 self._keep_operands(op)
 
     def _window(self, op: linalg.GenericOp, window: Window) -> None:
-        where = indices(op)
-        if window.planar:
-            for k in (window.image, *window.filters):
-                self._require(op, k, place_layout(where[k], window, is_parallel(op)))
-            return
-        layout = self.layout(op.inputs[window.image])
-        if not window.indifferent:
-            layout = image_layout(op, window)
-            self._require(op, window.image, layout)
-        if window.places or window.narrow or not window.dense:
-            for k in window.filters:
-                self._require(op, k, filter_layout(where[k], window, is_parallel(op)))
-        self._reorder(op, loop_order(op, window, layout))
+        layouts, order = layouts_of(op, window, self.layout(op.inputs[window.image]))
+        for k, layout in layouts.items():
+            self._require(op, k, layout)
+        if order is not None:
+            self._reorder(op, order)
 
     def _follow(self, op: linalg.GenericOp) -> None:
         """Order the loops of ``op`` as its largest operand that has a new layout."""
@@ -192,8 +221,6 @@ class Plan:
             elif op.inputs[k] in self.layouts and not _is_small(op, k):
                 self._require(op, k, natural(op.inputs[k]))
         self._reorder(op, order)
-        if op in self.orders:
-            self.gain += product_gain(op)
 
     def _is_cheaper_as_written(
         self, op: linalg.GenericOp, leaders: list[int], relaid: list[int], order: tuple[int, ...]
@@ -209,21 +236,20 @@ class Plan:
         others = 0
         for k in leaders:
             value, layout = op.inputs[k], sorted_axes(where[k], order)
-            if k not in relaid and (value, layout) not in self.turned:
+            if k not in relaid and (value, layout) not in self.copies:
                 others += volume(value) * is_turned(value, natural(value), layout)
         results = sum(volume(r) for r in op.results)
         return others > 0 and others + results > sum(volume(op.inputs[k]) for k in relaid)
 
     def _reorder(self, op: linalg.GenericOp, order: tuple[int, ...]) -> None:
         """Order the loops of ``op``, parallel ones first, and lay out its results to match."""
-        where, parallel = indices(op), is_parallel(op)
-        inputs = len(op.inputs)
+        where, inputs = indices(op), len(op.inputs)
         for k, result in enumerate(op.results):
             layout = sorted_axes(where[inputs + k], order)
             self._require(op, inputs + k, layout)
             self._set_layout(result, layout)
-        loops = (*(d for d in order if parallel[d]), *(d for d in order if not parallel[d]))
-        if loops != tuple(range(len(parallel))):
+        loops = parallel_first(op, order)
+        if loops != tuple(range(len(loops))):
             self.orders[op] = loops
 
     def _order_of(
@@ -260,12 +286,14 @@ class Plan:
         if have == layout:
             return
         self.reads[op, operand] = layout
-        if not is_free(value) and (value, layout) not in self.turned:
-            self.turned.add((value, layout))
+        if not is_free(value) and (value, layout) not in self.copies:
+            self.copies[value, layout] = 0.0
             if is_turned(value, have, layout):
                 padded = isinstance(op, tensor.InsertSliceOp) and isinstance(value, BlockArgument)
-                copied = padded and not self._is_never_made(op)
-                self.loss += volume(value) * (TURN - COPY if copied else TURN)
+                copied = padded and not self._is_never_made(op)  # in any layout
+                as_written = self.seconds.of_copy(value, have, have) if copied else 0.0
+                each = self.seconds.of_copy(value, have, layout) - as_written
+                self.copies[value, layout] = each
 
     def _is_never_made(self, op: Operation) -> bool:
         """Whether a reader of a padded image whose rows are last reads beyond its edges."""
@@ -305,9 +333,15 @@ def sorted_axes(index: Index, order: tuple[int, ...]) -> Layout:
     return tuple(sorted(range(len(index)), key=key))
 
 
+def parallel_first(op: linalg.GenericOp, order: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the loops in an order, parallel ones first."""
+    parallel = is_parallel(op)
+    return (*(d for d in order if parallel[d]), *(d for d in order if not parallel[d]))
+
+
 def volume(value: SSAValue) -> int:
     """Return the number of elements of a tensor, estimated where it is dynamic."""
-    return prod(GUESS if n == DYNAMIC_INDEX else n for n in shape(value))
+    return prod(LIKELY if n == DYNAMIC_INDEX else n for n in shape(value))
 
 
 def is_free(value: SSAValue) -> bool:

@@ -1,14 +1,13 @@
-"""Ops that slide a window over an image: their preferred loop order and layouts, and the gain."""
+"""Ops that slide a window over an image: the loop orders and layouts that they may prefer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
-from typing import TypeAlias
 
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir.affine import (
     AffineDimExpr,
@@ -17,7 +16,9 @@ from xdsl.ir.affine import (
 
 from stepwell.analysis.structured import (
     Index,
-    contracts,
+    bits_of,
+    bytes_of,
+    element,
     extents,
     indices,
     is_parallel,
@@ -25,43 +26,12 @@ from stepwell.analysis.structured import (
     plain,
     quotients,
 )
+from stepwell.core.machine import Machine
+from stepwell.transforms.structured.seconds import LIKELY, Layout
 
-Layout: TypeAlias = tuple[int, ...]
-"""A permutation: the original axis of a tensor at each position in memory."""
-
-GUESS = 64
-"""The trip count assumed for a loop of dynamic size."""
-LANES = 16
-"""The number of features, or of contiguous elements, below which vectors are not filled."""
-DENSE = 1 / 64
-"""Cycles saved per product of a dense convolution if features are contiguous."""
-SUMMED = 1 / 16
-"""Cycles saved per product of a sum over image positions: few loads along rows are vectors."""
-ALONG = 1 / 8
-"""Cycles saved per product by vectors along a reduction with few results."""
-PICKED = 0.3
-"""Cycles saved per element of a window with a stride of two or more: with rows last the elements
-are extracted from vectors."""
-PICKED_FOR = 14
-"""The maximum number of features that share an extracted element: the rows of a register tile."""
-STEPPED = 1.0
-"""Cycles saved per product of a grouped convolution whose rows are read with a stride."""
-PAIRS = 4
-"""The number of features per group below which a layout with features last gains nothing."""
-MIN_FEATURES = 8
-"""The number of features below which an image keeps its layout: fewer fill no half cache line."""
-OVER = 3
-"""The ratio of window positions to results from which a reduction is one over whole images."""
-BATCH = 16
-"""The maximum ratio of batch size to features of a reduction over whole images."""
-APART = 4
-"""Cycles saved per element that needs a scalar load with rows last."""
-SCATTERED = 0.4
-"""Cycles saved per product of several sums at once, where rows are short or read with a stride."""
-TOGETHER = 1 / 24
-"""Cycles saved per element that is loaded in a vector along its row with rows last."""
-BY_STEP = {1: TOGETHER, 2: 1 / 8}
-"""`TOGETHER` by the step of the window along the row: two vectors are loaded for a step of 2."""
+LINE_PART = 2
+"""Features that fill no such part of a cache line are read where they lie: the line is read whole
+for each of them in any layout."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +49,6 @@ class Window:
     """Whether each result sums over features, so that filters are packed in any case."""
     indifferent: bool
     """Whether the image's layout does not matter."""
-    gain: float
-    """Cycles saved if features are the last axis."""
     places: frozenset[int] = frozenset()
     """The loops over places, where these are reduced, as in gradients of filters: both inputs
     are images then, and should have their features last, ..."""
@@ -94,8 +62,24 @@ class Window:
     features for each image feature cannot be vectorized."""
 
 
-def read_window(op: linalg.GenericOp) -> Window | None:
-    """Return the preferences of ``op``, None where it slides no window over an image."""
+@dataclass(frozen=True)
+class _Slide:
+    """The loops and inputs of an op that slides a window over an image."""
+
+    image: int
+    filters: tuple[int, ...]
+    loops: Sequence[int]
+    """The loops that index the results, in their order."""
+    read: set[int]
+    """Those that index the image too."""
+    features: Sequence[int]
+    spatial: frozenset[int]
+    """The loops over places."""
+    moving: frozenset[int]
+    """The loops over the window."""
+
+
+def _read(op: linalg.GenericOp) -> _Slide | None:
     parallel = is_parallel(op)
     if all(parallel):
         return None
@@ -105,81 +89,83 @@ def read_window(op: linalg.GenericOp) -> Window | None:
     loops = _written(where[len(op.inputs) :])
     if len(images) != 1 or len(where[images[0]]) < 3:
         return None
-    if loops is None or not all(parallel[d] for d in loops):
+    if loops is None or len(set(loops)) != len(loops) or not all(parallel[d] for d in loops):
         return None
     (image,) = images
     read = _parallel_loops(where[image], parallel)
     summed = {d for e in where[image] for d in e.used_dims() if not parallel[d]}
-    filters = [k for k in used if k != image and summed & _dims(where[k])]
+    filters = tuple(k for k in used if k != image and summed & _dims(where[k]))
     others = {d for k in filters for d in _dims(where[k]) if parallel[d]}
     places = [e for e in where[image] if _slides(e, parallel) and not others & e.used_dims()]
     if not places or any(linear(e) is None for e in places):
         return None
-    spatial = {d for e in places for d in e.used_dims() if parallel[d]}
+    spatial = frozenset(d for e in places for d in e.used_dims() if parallel[d])
     if not filters:
         kept = [d for d in loops if d in read and d not in spatial]
         others = set(kept[-1:] if len(kept) > 1 else ())
     features = [d for d in loops if d in others]
-    if not features or len(set(loops)) != len(loops):
-        return None
-    moving = {d for e in places for d in e.used_dims() if not parallel[d]}
-    inner = [d for d, runs in enumerate(parallel) if not runs and d not in moving]
-    order = (*(d for d in loops if d not in others), *features, *sorted(moving), *inner)
+    moving = frozenset(d for e in places for d in e.used_dims() if not parallel[d])
+    return _Slide(image, filters, loops, read, features, spatial, moving) if features else None
+
+
+def read_windows(op: linalg.GenericOp, machine: Machine) -> list[Window]:
+    """Return the preferences that ``op`` may have, [] where it slides no window over an image."""
+    slide = _read(op)
+    if slide is None:
+        return []
+    where, sizes, parallel = indices(op), _sizes(op), is_parallel(op)
+    image, features, filters, read = slide.image, slide.features, slide.filters, slide.read
+    inner = [d for d, runs in enumerate(parallel) if not runs and d not in slide.moving]
+    kept = [d for d in slide.loops if d not in features]
+    order = (*kept, *features, *sorted(slide.moving), *inner)
     if sorted(order) != list(range(len(parallel))):
-        return None
+        return []
     dense = any(d not in read for d in features)
-    grouped = _group(where[image], features[-1]) is not None
-    alone = (dense or grouped) and len(filters) == 1
-    its = read - set(features) if grouped else read
-    summed_places = _summed_places(op, moving, spatial, its, inner) if alone else frozenset[int]()
-    if _few_in_groups(where[image], features[-1]):
-        return _in_rows(op, image, filters, features, spatial, moving, order)
-    sizes = _sizes(op)
+    part = machine.l1_line // LINE_PART
     summed, out = prod(sizes[d] for d in inner), prod(sizes[d] for d in features)
-    narrow = dense and not summed_places and 1 < out < LANES // 2 and summed >= LANES
-    planar = bool(summed_places) and max(out, *(sizes[d] for d in read - spatial)) < LANES
-    each = ALONG if planar or narrow else SUMMED if summed_places and not grouped else None
-    gain = _gain(op, where[image], features, dense) if each is None else prod(sizes) * each
-    few = dense and summed < MIN_FEATURES and not summed_places
-    return Window(
-        *(image, order, frozenset(features), tuple(filters), dense, few),
-        *(gain, summed_places, planar, narrow),
-    )
+    few = dense and summed * bytes_of(op.inputs[image]) < part
+    usual = Window(image, order, frozenset(features), filters, dense, few)
+    found = [usual]
+    if _in_groups(where[image], features[-1]):
+        found.append(_in_rows(op, usual, slide))
+    grouped = _group(where[image], features[-1]) is not None
+    its = read - slide.spatial - (set(features) if grouped else set())
+    over = _over_images(sizes, slide) and len(filters) == len(its) == 1
+    if (dense or grouped) and over:
+        places = replace(usual, indifferent=False, places=slide.moving)
+        found += [places, replace(places, planar=True)]
+    lanes = machine.vector_bits // bits_of(element(op.results[0]))
+    if dense and 1 < out < lanes // 2 and summed >= lanes:
+        found.append(replace(usual, narrow=True))
+    return found
 
 
-def _few_in_groups(image: Index, feature: int) -> bool:
-    """Whether groups have more than one feature, of results or of the image, but too few."""
+def _in_groups(image: Index, feature: int) -> bool:
+    """Whether groups have more than one feature, of results or of the image."""
     if (group := _group(image, feature)) is not None:
-        return 1 < group < PAIRS
+        return group > 1
     forms = [form for form in map(linear, image) if form is not None]
-    return any(1 < steps.get(feature, 0) < PAIRS for steps, _ in forms)
+    return any(steps.get(feature, 0) > 1 for steps, _ in forms)
 
 
-def _in_rows(
-    op: linalg.GenericOp,
-    image: int,
-    filters: Sequence[int],
-    features: Sequence[int],
-    spatial: set[int],
-    moving: set[int],
-    order: Sequence[int],
-) -> Window:
+def _over_images(sizes: Sequence[int], slide: _Slide) -> bool:
+    """Whether the results are windows and sums run over whole images, as in gradients."""
+    return prod(sizes[d] for d in slide.moving) > prod(sizes[d] for d in slide.spatial)
+
+
+def _in_rows(op: linalg.GenericOp, usual: Window, slide: _Slide) -> Window:
     """Return the preferences of an op whose places should be the last axes."""
     parallel = is_parallel(op)
-    first = [d for d in order if parallel[d] and d not in (*features, *spatial)]
-    sums = [d for d in order if not parallel[d]]
-    index, last = indices(op)[image], len(indices(op)[image]) - 1
-    over = prod(_sizes(op)[d] for d in moving) >= OVER * prod(_sizes(op)[d] for d in spatial)
-    is_last = features[-1] in index[last].used_dims()
-    return Window(
-        image,
-        (*first, *features, *sorted(spatial), *sums),
-        frozenset(features),
-        tuple(filters) if over else (),
-        False,
-        False,
-        prod(_sizes(op)) * STEPPED if is_last else 0.0,
-        sliding=frozenset(spatial | moving),
+    inner = (*slide.features, *sorted(slide.spatial))
+    first = [d for d in slide.loops if d not in inner]
+    sums = [d for d in usual.order if not parallel[d]]
+    return replace(
+        usual,
+        order=(*first, *inner, *sums),
+        filters=usual.filters if _over_images(_sizes(op), slide) else (),
+        dense=False,
+        indifferent=False,
+        sliding=slide.spatial | slide.moving,
     )
 
 
@@ -211,63 +197,10 @@ def read_taps(op: linalg.GenericOp) -> Window | None:
         return None
     sums = tuple(d for d, runs in enumerate(parallel) if not runs)
     feature = parallel.index(True)
-    last, step = plain(where[0][-1]), slices[0].properties["static_strides"]
-    assert last is not None and isinstance(step, DenseArrayBase)
-    sizes = _sizes(op)
-    long = last != feature and step.get_values()[-1] == 1 and sizes[last] >= LANES
-    work = prod(sizes) * len(op.outputs)
-    return Window(
-        0,
-        (feature, *sums),
-        frozenset({feature}),
-        tuple(range(1, len(op.inputs))),
-        False,
-        False,
-        0.0 if last == feature else work * (TOGETHER if long else SCATTERED),
-        frozenset(sums),
-    )
-
-
-def _summed_places(
-    op: linalg.GenericOp,
-    moving: set[int],
-    spatial: set[int],
-    read: set[int],
-    inner: Sequence[int],
-) -> frozenset[int]:
-    """Return the loops ``moving`` where they run over whole images and the results are windows.
-
-    This requires images with one feature loop that is not reduced, and no much larger batch.
-    """
-    sizes = _sizes(op)
-    features = [sizes[d] for d in read - spatial]
-    over = prod(sizes[d] for d in moving) >= OVER * prod(sizes[d] for d in spatial)
-    alone = len(features) == 1 and BATCH * features[0] >= prod(sizes[d] for d in inner)
-    return frozenset(moving) if over and alone else frozenset()
-
-
-def _gain(op: linalg.GenericOp, image: Index, features: list[int], dense: bool) -> float:
-    sizes = _sizes(op)
-    work = prod(sizes)
-    group = _group(image, features[-1])
-    if group and group >= PAIRS and _steps(op, image):
-        return work * STEPPED
-    picked = dense and len(features) == 1 and sizes[features[-1]] >= LANES // 2
-    picks = work / min(sizes[features[-1]], PICKED_FOR) if picked and _steps(op, image) else 0.0
-    if (group or sizes[features[-1]]) < LANES:
-        return picks * PICKED
-    if dense or group:
-        return work * DENSE + picks * PICKED
-    form = linear(image[-1])
-    steps = [(d, f) for d, f in form[0].items() if is_parallel(op)[d]] if form else []
-    long = len(steps) == 1 and sizes[steps[0][0]] >= LANES
-    return work * (BY_STEP.get(steps[0][1], APART) if long else APART)
-
-
-def _steps(op: linalg.GenericOp, image: Index) -> bool:
-    """Whether the longest loop in the index of the image's last axis has a stride above 1."""
-    form, sizes = linear(image[-1]), _sizes(op)
-    return form is not None and bool(form[0]) and form[0][max(form[0], key=sizes.__getitem__)] > 1
+    assert plain(where[0][-1]) is not None
+    others = tuple(range(1, len(op.inputs)))
+    order = (feature, *sums)
+    return Window(0, order, frozenset({feature}), others, False, False, frozenset(sums))
 
 
 def _group(image: Index, loop: int) -> int | None:
@@ -276,17 +209,8 @@ def _group(image: Index, loop: int) -> int | None:
     return next((size for feature, size in found if feature == loop), None)
 
 
-def product_gain(op: linalg.GenericOp) -> float:
-    """Return the cycles saved by features last in a product that follows its image."""
-    parallel = is_parallel(op)
-    loops = _written(indices(op)[len(op.inputs) :])
-    if all(parallel) or not contracts(op) or loops is None or len(loops) < 3:
-        return 0.0
-    return prod(_sizes(op)) * DENSE
-
-
 def _sizes(op: linalg.GenericOp) -> list[int]:
-    return [GUESS if n == DYNAMIC_INDEX else n for n in extents(op)]
+    return [LIKELY if n == DYNAMIC_INDEX else n for n in extents(op)]
 
 
 def image_layout(op: linalg.GenericOp, window: Window) -> Layout:
@@ -320,6 +244,24 @@ def place_layout(index: Index, window: Window, parallel: Sequence[bool]) -> Layo
         return (1 if window.planar else 2) if any(parallel[d] for d in loops) else 0
 
     return tuple(sorted(range(len(index)), key=key))
+
+
+def layouts_of(
+    op: linalg.GenericOp, window: Window, image: Layout
+) -> tuple[dict[int, Layout], Layout | None]:
+    """Return the layouts of inputs, and the order of loops if it differs.
+
+    image : the layout that the image has, for a window that is indifferent to it
+    """
+    where, parallel = indices(op), is_parallel(op)
+    if window.planar:
+        both = (window.image, *window.filters)
+        return {k: place_layout(where[k], window, parallel) for k in both}, None
+    layout = image if window.indifferent else image_layout(op, window)
+    found = {window.image: layout}
+    if window.places or window.narrow or not window.dense:
+        found |= {k: filter_layout(where[k], window, parallel) for k in window.filters}
+    return found, loop_order(op, window, layout)
 
 
 def loop_order(op: linalg.GenericOp, window: Window, layout: Layout) -> tuple[int, ...]:

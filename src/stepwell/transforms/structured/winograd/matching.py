@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DYNAMIC_INDEX, FloatAttr, IndexType, f32
@@ -15,6 +16,7 @@ from stepwell.analysis.structured import (
     Index,
     dims_of,
     element,
+    extents,
     identity,
     indices,
     is_elementwise,
@@ -119,13 +121,30 @@ class FilterGradient:
     """The loops over the rows and columns of a window, which index the result."""
 
     @property
-    def pays(self) -> bool:
-        """Whether the algorithm is faster."""
+    def gain(self) -> int:
+        """Return the cycles saved, as many as `PRODUCTS` counted as one."""
         n, rows, columns, out = shape(self.places)
         features, tiles = shape(self.image)[-1], n * -(-rows // 2) * -(-columns // 2)
         products = 9 * n * rows * columns - 16 * tiles
         cost = tiles * CARRIED * (features + out) + features * out * LAID
-        return features * out * products / PRODUCTS > cost + LAUNCHED
+        return features * out * products - PRODUCTS * (cost + LAUNCHED)
+
+    @property
+    def pays(self) -> bool:
+        """Whether the algorithm is faster."""
+        return self.gain > 0
+
+
+def share_saved(op: linalg.GenericOp, sizes: Sizes) -> float:
+    """Return the part of the time of ``op`` that the algorithm saves: 0 where it is not used.
+
+    The sizes are known, and filters change from call to call.
+    """
+    found = read_convolution(op, sizes) or read_filter_gradient(op)
+    if found is None:
+        return 0.0
+    gain = found.gain(sizes, False).number if isinstance(found, Convolution) else found.gain
+    return max(gain or 0, 0) / prod(extents(op))
 
 
 def read_filter_gradient(op: linalg.GenericOp) -> FilterGradient | None:
