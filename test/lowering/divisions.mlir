@@ -40,6 +40,18 @@ func.func @power(%x: vector<64xi8>) -> vector<64xi8> {
   func.return %y : vector<64xi8>
 }
 
+// Two narrow lanes would become a vector of one, which OpenCL does not have: they are divided.
+// CHECK-LABEL: func.func @two
+//       CHECK: arith.remui %x, %d : vector<2xi8>
+//       CHECK: func.call @remui_3_i64x2
+func.func @two(%x: vector<2xi8>, %v: vector<2xi64>) -> (vector<2xi8>, vector<2xi64>) {
+  %d = arith.constant dense<3> : vector<2xi8>
+  %y = arith.remui %x, %d : vector<2xi8>
+  %e = arith.constant dense<3> : vector<2xi64>
+  %z = arith.remui %v, %e : vector<2xi64>
+  func.return %y, %z : vector<2xi8>, vector<2xi64>
+}
+
 // CHECK-LABEL: func.func private @floordivsi_7_i32x16(%x: vector<16xi32>) -> vector<16xi32> {
 //       CHECK: %[[FACTOR:.*]] = arith.constant dense<2454267027> : vector<8xi64>
 //       CHECK: %[[SIGN:.*]] = arith.shrsi %x

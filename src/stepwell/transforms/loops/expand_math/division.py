@@ -62,10 +62,18 @@ def formula(op: Operation) -> tuple[str, Callable[[Lanes], Lanes]] | None:
         return None
     width, signed = kind.width.data, op.name[-2:] == "si"
     divisor = divisor if signed else divisor % (1 << width)
-    if divisor < 2 or len(type_.get_shape()) != 1 or type_.get_shape()[0] % 2:
+    if divisor < 2 or len(type_.get_shape()) != 1 or type_.get_shape()[0] % _least_lanes(width):
         return None
     name = f"{op.name.removeprefix('arith.')}_{divisor}"
     return name, lambda x: rule(x, divisor, width)
+
+
+def _least_lanes(width: int) -> int:
+    """Return the fewest lanes of a vector that is divided by products.
+
+    Of narrow lanes two become one that is wider, and OpenCL has no vectors of one.
+    """
+    return 2 if width == 64 else 4
 
 
 def _constant(value: SSAValue) -> int | None:
