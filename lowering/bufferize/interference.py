@@ -26,6 +26,7 @@ from stepwell.lowering.bufferize.views import (
     relative_view,
     run_time_values,
     same_place,
+    view_type,
 )
 
 
@@ -99,6 +100,8 @@ class Interference:
         """Make one buffer a view of another; return why they interfere, "" after success."""
         if any(self._exchanges(loop, inner, outer) for loop in self.copies.loops.values()):
             return "a loop exchanges them"
+        if not self._keeps_exchanged_types(inner, outer, view):
+            return "a loop exchanges it with buffers that lie otherwise"
         aliases, others = self._aliases(inner), self._aliases(outer)
         if aliases is None or others is None:
             return why_not(inner, outer)
@@ -157,6 +160,15 @@ class Interference:
         """Whether two buffers both are, or contain, buffers that a loop exchanges."""
         roots = [self.assigned.root(storage)[0] for storage in loop.outside]
         return a in roots and b in roots
+
+    def _keeps_exchanged_types(self, inner: Storage, outer: Storage, view: Steps) -> bool:
+        """Whether buffers that loops exchange have the same types once one is a view of another."""
+        places = [self.assigned.root(s) for loop in self.copies.loops.values() for s in loop.outside]
+        return not view or all(
+            view_type(outer.type, join(view, path)) == view_type(inner.type, path)
+            for root, path in places
+            if root is inner
+        )
 
     def _aliases(self, storage: Storage) -> list[Member] | None:
         """Return the members of other buffers that may alias one; None if one is larger."""
