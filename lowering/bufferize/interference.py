@@ -163,7 +163,9 @@ class Interference:
 
     def _keeps_exchanged_types(self, inner: Storage, outer: Storage, view: Steps) -> bool:
         """Whether buffers that loops exchange have the same types once one is a view of another."""
-        places = [self.assigned.root(s) for loop in self.copies.loops.values() for s in loop.outside]
+        places = [
+            self.assigned.root(s) for loop in self.copies.loops.values() for s in loop.outside
+        ]
         return not view or all(
             view_type(outer.type, join(view, path)) == view_type(inner.type, path)
             for root, path in places
