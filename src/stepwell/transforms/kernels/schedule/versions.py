@@ -36,7 +36,7 @@ from stepwell.analysis.levels import (
 from stepwell.analysis.levels.building import with_block
 from stepwell.analysis.levels.queries import DOUBLE_BUFFERED
 from stepwell.analysis.loop_extents import argument_of_extent, op_of_loop
-from stepwell.analysis.structured import bits_of, element, stride
+from stepwell.analysis.structured import bits_of, element, shape, stride
 from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
@@ -150,9 +150,11 @@ def ranges(function: kernel.FuncOp, machine: Machine) -> Iterator[Range]:
     No other function decides this; `with_versions` drops those that change nothing.
     """
     shared = choices.number(function, "kernel.shared")
-    if not shared or not is_unscheduled(function, (*PLAIN, tensor.DimOp)):
+    generics = [op for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
+    known = all(DYNAMIC_INDEX not in shape(value) for op in generics for value in op.operands)
+    if not shared or known or not is_unscheduled(function, (*PLAIN, tensor.DimOp)):
         return
-    ops = [read(op) for op in function.body.block.ops if isinstance(op, linalg.GenericOp)]
+    ops = [read(op) for op in generics]
     sums = [loops for loops in ops if loops.contracts]
     found: list[Range] = []
     if shared > 1 and len(sums) == 1:
