@@ -95,7 +95,7 @@ class Kernels:
         self._old = {
             op.sym_name.data: op
             for op in module.ops
-            if isinstance(op, kernel.FuncOp) and op.function_type.outputs.data
+            if isinstance(op, kernel.FuncOp) and _is_on_tensors(op)
         }
         self._wanted = wanted_in_place(module)
         self._summaries: dict[str, KernelSummary] = {}
@@ -162,6 +162,15 @@ class Kernels:
             block.insert_ops_before(list(self._new[name].values()), old)
             old.detach()
             old.erase()
+
+
+def _is_on_tensors(function: kernel.FuncOp) -> bool:
+    """Whether a kernel is on tensors; one that only checks numbers of them returns none."""
+    return bool(function.function_type.outputs.data) or any(
+        isinstance(value.type, TensorType)
+        for op in function.walk()
+        for value in (*op.operands, *op.results)
+    )
 
 
 def _plain(summary: KernelSummary) -> tuple[Attribute, ...]:
