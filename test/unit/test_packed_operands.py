@@ -102,6 +102,18 @@ def test_windows_in_parts() -> None:
     np.testing.assert_allclose(found(x), want, rtol=0, atol=1e-5 * float(np.abs(want).max()))
 
 
+def test_places_are_not_packed_in_parts() -> None:
+    """Only the packed operand of a gradient of filters tells how many places there are."""
+    x, g = numbers((1, 64, 112, 112), "f32"), numbers((1, 16, 112, 112), "f32")
+    w = np.zeros((16, 64, 3, 3), np.float32)
+    found = sw.jit(sw.grad(lambda w: (sw.nn.conv(x, w, padding=1) * g).sum()))(w)
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    for row, column in ((0, 0), (1, 2)):
+        part = padded[0, :, row : row + 112, column : column + 112].reshape(64, -1)
+        want = g.reshape(16, -1) @ part.T
+        np.testing.assert_allclose(np.array(found)[:, :, row, column], want, rtol=0, atol=1e-2)
+
+
 @pytest.mark.parametrize(
     "m, n, k, batch, dtype, rows",
     [

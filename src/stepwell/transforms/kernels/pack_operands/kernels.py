@@ -230,7 +230,10 @@ def _part(function: kernel.FuncOp, levels: KernelLevels, found: Operand | None) 
     window = found is not None and prod(found.sums[:-1]) > 1
     if found is None or steps is None or not window or len(levels_of_versions(function)) > 1:
         return 0
-    split = steps.depth == found.loops[-1] and "dot" not in levels.packs.values()
+    loop = found.loops[-1]
+    others = [index for k, index in enumerate(indices(found.op)) if k != found.number]
+    told = any(AffineDimExpr(loop) in index for index in others)  # how often the loop runs
+    split = steps.depth == loop and told and "dot" not in levels.packs.values()
     return depth if split and 0 < depth < found.extents[-1] else 0
 
 
