@@ -173,3 +173,24 @@ def test_small_dicts_in_any_order() -> None:
         with pytest.raises(KeyError):
             f({"b": X, "c": X})
         np.testing.assert_array_equal(f({"b": X[:1], "a": X}), X[:1] - X)
+
+
+def test_dicts_keep_the_order_of_their_keys() -> None:
+    """Keys were sorted, so that a loop over layers took the tenth before the second."""
+
+    def through(layers: Any, x: Any) -> Any:
+        for layer in layers.values():
+            scale, shift = layer.values()
+            x = x * scale + shift
+        return x, {name: layer["w"] for name, layer in layers.items()}
+
+    compiled, slope = sw.jit(through), sw.grad(lambda layers, x: through(layers, x)[0])
+    second, tenth = {"w": 2.0, "b": 1.0}, {"w": 3.0, "b": 5.0}
+    for _ in range(2):
+        for layers in ({"l2": second, "l10": tenth}, {"l10": tenth, "l2": second}):
+            value, named = compiled(layers, 1.0)
+            assert value == through(layers, 1.0)[0]
+            assert list(named.items()) == [(name, each["w"]) for name, each in layers.items()]
+            assert list(slope(layers, 1.0)) == list(layers)
+    assert compiled.cache_info().traces == 2
+    assert sw.tree.map(lambda a, b: a + b, {"z": 1, "a": 2}, {"a": 3, "z": 4}) == {"z": 5, "a": 5}

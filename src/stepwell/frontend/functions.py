@@ -33,7 +33,8 @@ from stepwell.frontend.effects import (
     placed,
 )
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.pytree import dispatched, flatten, paths, unflatten
+from stepwell.frontend.pytree import count as leaf_count
+from stepwell.frontend.pytree import dispatched, flatten, is_reordered, paths, unflatten
 from stepwell.frontend.retraces import MAX_TRACES, CacheInfo, limit_of
 from stepwell.frontend.state.donation import donated_names, warn_of_copies
 from stepwell.frontend.tensor import Tensor
@@ -371,7 +372,9 @@ class Function:
         self._spellings[alike] = spelled
         dispatcher = self._dispatch()
         tree, outside, effects = variant.tree, variant.outside, variant.effects
-        how_built = dispatched(placed(tree, effects.places) if effects else tree, results=True)
+        if effects or is_reordered(tree):
+            tree = placed(tree, effects.places if effects else range(leaf_count(tree)))
+        how_built = dispatched(tree, results=True)
         watch, taken = outside.watch(), len(outside.types)
         dispatcher.add(variant.program.program, spelled, how_built, watch, taken, variant.sizes)
 

@@ -32,6 +32,40 @@ OF_RESULTS: dict[type[Any], Callable[[Any], Any]] = {}
 """Constructors of result objects by class of node, for nodes that are leaves elsewhere."""
 
 
+class Keys(tuple[Any, ...]):
+    """The sorted keys of a dict, by which its leaves are ordered, and the dict's own order.
+
+    Keys are equal whatever that order is: two dicts with the same keys have one structure. A traced
+    function may iterate over a dict, so programs are kept by both (`statics.typed`).
+    """
+
+    order: tuple[Any, ...]
+
+    @staticmethod
+    def of(value: dict[Any, Any]) -> Keys:
+        """Return the keys of a dict."""
+        try:
+            keys = Keys(sorted(value))
+        except TypeError:
+            listed = ", ".join(map(repr, value))
+            raise TypeError(f"keys of a dict must have an order among them, got {listed}") from None
+        keys.order = tuple(value)
+        return keys
+
+
+def is_reordered(tree: Tree) -> bool:
+    """Whether leaves are in another order than a dict in ``tree`` has them."""
+    if not isinstance(tree, Branch):
+        return False
+    keys = tree.keys
+    return (isinstance(keys, Keys) and keys != keys.order) or any(map(is_reordered, tree.children))
+
+
+def in_order(named: dict[Any, Any], keys: tuple[Any, ...] | None) -> dict[Any, Any]:
+    """Return a dict in the order of the one that ``keys`` were taken from."""
+    return {key: named[key] for key in keys.order} if isinstance(keys, Keys) else named
+
+
 class Branch(NamedTuple):
     """A container: its class, its keys (None for sequences) and its children."""
 
@@ -51,7 +85,7 @@ def flatten(value: Any) -> tuple[list[Any], Tree]:
     >>> leaves
     [2, 3, 1]
     >>> unflatten(tree, [20, 30, 10])
-    {'a': (20, [30]), 'b': 10}
+    {'b': 10, 'a': (20, [30])}
     """
     leaves: list[Any] = []
     return leaves, _flatten(value, leaves)
@@ -62,11 +96,7 @@ def _flatten(value: Any, leaves: list[Any]) -> Tree:
     if value is None:
         return None
     if kind is dict:
-        try:
-            keys = tuple(sorted(value))
-        except TypeError:
-            listed = ", ".join(map(repr, value))
-            raise TypeError(f"keys of a dict must have an order among them, got {listed}") from None
+        keys = Keys.of(value)
         return Branch(kind, keys, tuple(_flatten(value[k], leaves) for k in keys))
     if kind in (tuple, list) or (isinstance(value, tuple) and hasattr(kind, "_fields")):
         return Branch(kind, None, tuple(_flatten(v, leaves) for v in value))
@@ -85,7 +115,7 @@ def _node(value: Any, kind: type[Any]) -> tuple[Node, tuple[Any, ...] | None, Se
     if kind is OrderedDict:
         return Node(kind), tuple(value), tuple(value.values())
     if kind is defaultdict:
-        keys = tuple(sorted(value))
+        keys = Keys.of(value)
         return Node(kind, value.default_factory), keys, tuple(value[k] for k in keys)
     if is_dataclass(value) and not isinstance(value, type) and kind.__module__ != SPECS:
         names = tuple(field.name for field in fields(value))
@@ -99,7 +129,7 @@ def _rebuild(node: Node, keys: tuple[Any, ...] | None, values: Sequence[Any]) ->
         return OF_RESULTS[node.kind](*values)
     if node.kind in REGISTERED:
         return REGISTERED[node.kind][1](node.more, tuple(values))
-    named = dict(zip(keys or (), values, strict=True))
+    named = in_order(dict(zip(keys or (), values, strict=True)), keys)
     if node.kind is OrderedDict:
         return OrderedDict(named)
     if node.kind is defaultdict:
@@ -142,6 +172,11 @@ def dispatched(tree: Any, results: bool = False) -> Any:
     if not isinstance(node, Node):
         if results and node not in (tuple, list, dict) and not _is_plain(node):
             return Object(node, partial(_named_tuple, node), None, None, inside)
+        if isinstance(keys := tree.keys, Keys):
+            if not results:
+                return node, [tuple(keys), keys.order], inside
+            named = in_order(dict(zip(keys, inside, strict=True)), keys)
+            return node, tuple(named), tuple(named.values())
         return tree._replace(children=inside)
     kind, keys = node.kind, tree.keys
     if keys is not None and kind not in (OrderedDict, defaultdict):
@@ -150,7 +185,8 @@ def dispatched(tree: Any, results: bool = False) -> Any:
         return Object(kind, partial(_rebuild, node, keys), None, None, inside)
     if keys is None:
         return Object(kind, REGISTERED[kind][0], node.more, None, inside)
-    return Object(kind, _mapping_apart, (node.more, keys), None, inside)
+    order = keys.order if isinstance(keys, Keys) else keys
+    return Object(kind, _mapping_apart, (node.more, order), None, inside)
 
 
 def _is_plain(kind: Any) -> bool:
@@ -169,8 +205,8 @@ def _mapping_apart(value: Any) -> tuple[Sequence[Any], Any]:
     """Flatten an `OrderedDict` or a `defaultdict`; return its values and its static data."""
     if type(value) is OrderedDict:
         return tuple(value.values()), (None, tuple(value))
-    keys = tuple(sorted(value))
-    return tuple(value[k] for k in keys), (value.default_factory, keys)
+    keys = Keys.of(value)
+    return tuple(value[k] for k in keys), (value.default_factory, keys.order)
 
 
 def unflatten(tree: Tree, leaves: Sequence[Any]) -> Any:
@@ -185,7 +221,7 @@ def _unflatten(tree: Tree, leaves: Iterator[Any]) -> Any:
     if isinstance(tree.kind, Node):
         return _rebuild(tree.kind, tree.keys, values)
     if tree.keys is not None:
-        return dict(zip(tree.keys, values, strict=True))
+        return in_order(dict(zip(tree.keys, values, strict=True)), tree.keys)
     return tree.kind(*values) if hasattr(tree.kind, "_fields") else tree.kind(values)
 
 

@@ -36,7 +36,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from stepwell.core.hashing import blake2b
-from stepwell.frontend.pytree import Branch, Tree, flatten
+from stepwell.frontend.pytree import Branch, Keys, Tree, flatten
 from stepwell.frontend.tensor import Tensor
 
 Guard: TypeAlias = tuple[Any, ...]
@@ -92,7 +92,7 @@ def key_of(value: Any) -> Hashable:
 
 
 def typed(tree: Tree) -> Hashable:
-    """Return ``tree`` as a dict key that also distinguishes the classes of its dicts' keys.
+    """Return ``tree`` as a dict key that also distinguishes the classes and order of dicts' keys.
 
     >>> typed(Branch(dict, (1,), (...,))) == typed(Branch(dict, (1.0,), (...,)))
     False
@@ -101,9 +101,12 @@ def typed(tree: Tree) -> Hashable:
         return tree
     inside = tuple(typed(child) for child in tree.children)
     keys = tree.keys
-    if keys is None or all(type(key) is str for key in keys):
-        return tree.kind, keys, inside
-    return tree.kind, tuple(map(key_of, keys)), inside
+    if keys is None:
+        return tree.kind, None, inside
+    order = keys.order if isinstance(keys, Keys) else keys
+    if all(type(key) is str for key in keys):
+        return tree.kind, order, inside
+    return tree.kind, tuple(map(key_of, order)), inside
 
 
 def guard_of(value: Any) -> Guard:

@@ -4,7 +4,9 @@
      ...                    an array or a number
      None                   None
      3                      in a result: the leaf of this index
-     (class, keys, trees)   a dict with these keys; a tuple or list if `keys` is None
+     (class, keys, trees)   a dict with these keys; a tuple or list if `keys` is None. If `keys` is a
+                            list, of the keys and of them in the order that they have in the dict,
+                            it must have that order
      (class, how, more, names, trees)
                             an object with these attributes; if `names` is None, one that
                             `how(value)` flattens to children and data, which must equal `more`; in
@@ -121,6 +123,17 @@ static int are_same_keys(PyObject *keys, PyObject *dict) {
   return 1;
 }
 
+/* Whether the keys of a dict are `order`, in that order: 1, 0, or -1 after an error. */
+static int is_in_order(PyObject *order, PyObject *dict) {
+  PyObject *key;
+  Py_ssize_t at = 0, i = 0;
+  for (; PyDict_Next(dict, &at, &key, NULL); i++) {
+    int found = i < PyTuple_GET_SIZE(order) ? is_same(PyTuple_GET_ITEM(order, i), key) : 0;
+    if (found != 1) return found;
+  }
+  return i == PyTuple_GET_SIZE(order);
+}
+
 static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **end, PyObject ***after);
 
 /* Whether a static value matches `tree`: (class, value), (judge, key) or that of an object. */
@@ -225,6 +238,11 @@ static int collect(PyObject *tree, PyObject *value, PyObject **next, PyObject **
   PyObject *keys = PyTuple_GET_ITEM(tree, 1), *children = PyTuple_GET_ITEM(tree, 2);
   Py_ssize_t n = PyTuple_GET_SIZE(children);
   if ((PyObject *)Py_TYPE(value) != PyTuple_GET_ITEM(tree, 0)) return 0;
+  if (PyList_CheckExact(keys)) {
+    int ordered = is_in_order(PyList_GET_ITEM(keys, 1), value);
+    if (ordered != 1) return ordered;
+    keys = PyList_GET_ITEM(keys, 0);
+  }
   if ((keys != Py_None ? PyDict_GET_SIZE(value) : Py_SIZE(value)) != n) return 0;
   int plain = 1; /* whether all keys are exact str, as is usual: then equal keys are identical */
   Py_ssize_t at = 0;
@@ -303,6 +321,10 @@ static int is_tree_of(PyObject *tree, int results) {
   PyTypeObject *kind = (PyTypeObject *)PyTuple_GET_ITEM(tree, 0);
   PyObject *keys = PyTuple_GET_ITEM(tree, 1), *children = PyTuple_GET_ITEM(tree, 2);
   if (!PyTuple_Check(children)) return 0;
+  if (PyList_CheckExact(keys)) {
+    if (PyList_GET_SIZE(keys) != 2 || !PyTuple_Check(PyList_GET_ITEM(keys, 1))) return 0;
+    keys = PyList_GET_ITEM(keys, 0);
+  }
   if (kind == &PyDict_Type ? !PyTuple_Check(keys) || PyTuple_GET_SIZE(keys) != PyTuple_GET_SIZE(children)
                            : keys != Py_None || (kind != &PyList_Type && !PyType_IsSubtype(kind, &PyTuple_Type)))
     return 0;

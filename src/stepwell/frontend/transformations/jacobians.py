@@ -73,7 +73,7 @@ def jacrev(
 
     >>> import numpy as np, stepwell as sw
     >>> sw.jacrev(lambda x: {"sum": x.sum(), "square": x[:1] ** 2})(np.array([2.0, 3.0]))
-    {'square': array([[4., 0.]]), 'sum': array([1., 1.])}
+    {'sum': array([1., 1.]), 'square': array([[4., 0.]])}
     """
     return _jacobian("jacrev", fun, argnums, has_aux, holomorphic, allow_int, _by_rows)
 
