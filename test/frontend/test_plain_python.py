@@ -165,6 +165,15 @@ def names_by_number(x: Any) -> Any:
     return s
 
 
+def counted_in_numpy(x: Any) -> Any:
+    count, scale = np.int64(0), np.float32(1)
+    for i in range(len(x)):
+        if x[i, 0] > 2:
+            count += 1
+            scale *= 2
+    return count, scale
+
+
 def counted_in_python(x: Any) -> Any:
     odd = []
     for i in range(12):
@@ -278,7 +287,13 @@ PROGRAMS: list[tuple[Any, ...]] = [
     *((expressions, -X), (traced_bounds, V, 3), (traced_bounds, V, 0), (running_sum, W)),
     *((heat, W), (with_helpers, V), (best_place, W), (lists_grow, X), (first_of, V)),
     *((pythons_own, V), (two_carries, V), (triangle, V, 4), (rows_are_views, X, 3)),
-    *((names_by_number, X), (counted_in_python, X), (bisect, V), (insertion_sort, W)),
+    *(
+        (names_by_number, X),
+        (counted_in_python, X),
+        (counted_in_numpy, np.ones((20, 1)) * 3),
+        (bisect, V),
+        (insertion_sort, W),
+    ),
     *((found_in_two_loops, X), (found_in_two_loops, X * 0), (mandelbrot, np.array([0.1, 0.2]))),
     *((mandelbrot, np.array([0.5, 0.9])), (ping_pong, W, W * 0), (numbers_of, V)),
     *((cholesky, SPD), (aliases_through_branches, X, V), (aliases_through_branches, X, V + 1)),

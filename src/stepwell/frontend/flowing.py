@@ -352,6 +352,10 @@ def _is_making(function: Any) -> bool:
     )
 
 
+_UNCHANGED = (Tensor, int, float, complex, str, bytes, tuple, frozenset, np.generic, Undefined)
+"""Classes of values that an augmented assignment replaces, and of those that the trace sees."""
+
+
 def storing(target: Any = None, attribute: bool = False, key: Any = None) -> None:
     """Check the next statement's store to an item or attribute of ``target``.
 
@@ -371,7 +375,7 @@ def storing(target: Any = None, attribute: bool = False, key: Any = None) -> Non
     if attribute:
         target = None
     storing_outside(target)
-    if not isinstance(target, Tensor | int | float | str | tuple | Undefined) and in_branch():
+    if not isinstance(target, _UNCHANGED) and in_branch():
         what = "an attribute" if target is None else f"a {type(target).__name__}"
         raise TraceError(
             f"{what} is changed in a branch or loop that only the run decides: that would happen "
