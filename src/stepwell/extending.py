@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from stepwell.core.diagnostics import CompileError
     from stepwell.core.machine import Machine
+    from stepwell.core.shapes import ShapeError
     from stepwell.core.signature import Signature
     from stepwell.core.targets import Target
     from stepwell.dialects.calling import call
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from stepwell.dialects.nd.batching.walk import Batch
     from stepwell.dialects.nd.composing import Composer
     from stepwell.dialects.nd.elementwise import Unary, in_numpy, same_type
+    from stepwell.dialects.nd.gradients.forward import Forward
+    from stepwell.dialects.nd.gradients.reverse import Reverse
     from stepwell.dialects.parsing import parse_module
     from stepwell.dialects.printing import text_of
     from stepwell.dialects.readings import (
@@ -59,6 +62,7 @@ if TYPE_CHECKING:
 _DEFINED = {
     "stepwell.core.diagnostics": ("CompileError",),
     "stepwell.core.machine": ("Machine",),
+    "stepwell.core.shapes": ("ShapeError",),
     "stepwell.core.signature": ("Signature",),
     "stepwell.core.targets": ("Target",),
     "stepwell.dialects.calling": ("call",),
@@ -66,6 +70,8 @@ _DEFINED = {
     "stepwell.dialects.nd.base": ("FLOAT",),
     "stepwell.dialects.nd.batching.walk": ("Batch",),
     "stepwell.dialects.nd.composing": ("Composer",),
+    "stepwell.dialects.nd.gradients.forward": ("Forward",),
+    "stepwell.dialects.nd.gradients.reverse": ("Reverse",),
     "stepwell.dialects.nd.elementwise": ("Unary", "in_numpy", "same_type"),
     "stepwell.dialects.parsing": ("parse_module",),
     "stepwell.dialects.printing": ("text_of",),
@@ -102,9 +108,12 @@ __all__ = [
     "Entry",
     "Extension",
     "Factor",
+    "Forward",
     "Interpreter",
     "Machine",
     "Pass",
+    "Reverse",
+    "ShapeError",
     "Signature",
     "Target",
     "Unary",

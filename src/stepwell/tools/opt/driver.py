@@ -90,8 +90,9 @@ class Driver:
             self.messages.say(Diagnostic("error", in_words(error)))
         except Exception as error:  # in reading, checking or printing: a pass raises `Crash`
             self._traceback()
-            said = f"compiler bug: {type(error).__name__}: {error}".splitlines()[0]
-            self.messages.say(Diagnostic("error", said, help="--debug shows where"))
+            found = blame(error)
+            whose = f"{found.package} fails" if found.package else "compiler bug"
+            self.messages.say(found.diagnostic(whose, "--debug shows where"))
         return 1
 
     def _run(self) -> int:
