@@ -161,3 +161,26 @@ func.func @columns(%y0: tensor<9x7xf64>) -> tensor<9x7xf64> {
   }
   func.return %y : tensor<9x7xf64>
 }
+
+// A loop counts as far as an element of an array says, which its test reads as a slice of one element: the element is read once, before the loop.
+// CHECK-LABEL: func.func @bound_in_test
+// CHECK:         %[[BOUND:.*]] = tensor.extract %q[
+// CHECK:         arith.index_cast %[[BOUND]] : i8 to index
+// CHECK:         scf.for {{.*}} -> (tensor<9xf64>) {
+func.func @bound_in_test(%q: tensor<4xi8>, %y0: tensor<9xf64>) -> tensor<9xf64> {
+  %zero = nd.full 0 : tensor<i8>
+  %n, %y = nd.while (%k0 = %zero, %a0 = %y0) : tensor<i8>, tensor<9xf64> {
+    %part = tensor.extract_slice %q[1] [1] [1] : tensor<4xi8> to tensor<1xi8>
+    %last = tensor.collapse_shape %part [] : tensor<1xi8> into tensor<i8>
+    %go = nd.lt %k0, %last : tensor<i8> -> tensor<i1>
+    nd.condition %go
+  } do (%k, %a) {
+    %one = nd.full 1 : tensor<i8>
+    %v = nd.full 2.0 : tensor<f64>
+    %at = nd.cast %k : tensor<i8> -> tensor<i64>
+    %b = nd.scatter %a, %v, indices(%at) {axes = [0]} : (tensor<9xf64>, tensor<f64>, tensor<i64>) -> tensor<9xf64>
+    %next = nd.add %k, %one : tensor<i8>
+    nd.yield %next, %b : tensor<i8>, tensor<9xf64>
+  }
+  func.return %y : tensor<9xf64>
+}

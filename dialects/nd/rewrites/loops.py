@@ -11,6 +11,7 @@ from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects.nd.control import ScanOp, YieldOp
 from stepwell.dialects.nd.rewrites.canonical import canonicalizes
 from stepwell.dialects.nd.syntax import shape_of
+from stepwell.dialects.upstream.effects import touches_nothing
 
 
 @canonicalizes(ScanOp)
@@ -51,15 +52,18 @@ class UnwantedOfScan(RewritePattern):
 
 
 def _live(block: Block, outputs: Sequence[SSAValue], carried: int) -> list[bool]:
-    """Return for each result whether it is live: used, or carried for a live one."""
+    """Return for each result whether it is live: used, or carried for a live one.
+
+    Ops that have effects, such as checks, are needed, and so is what they read.
+    """
     last = block.last_op
     assert last is not None
     ends = list(last.operands)
     wanted = [y.first_use is not None for y in outputs]
     seen: set[SSAValue] = set()
     waiting = [v for v, want in zip(ends, wanted, strict=True) if want]
-    without = [op for op in block.ops if not op.results and op is not last]
-    waiting += [v for op in without for each in op.walk() for v in each.operands]
+    acting = [op for op in block.ops if op is not last and not touches_nothing(op)]
+    waiting += [v for op in acting for each in op.walk() for v in each.operands]
     while waiting:
         value = waiting.pop()
         if value in seen:
@@ -85,10 +89,11 @@ def _sizes(op: ScanOp, wanted: Sequence[bool]) -> list[SSAValue]:
 
 
 def _erase_dead(block: Block, wanted: Sequence[bool], rewriter: PatternRewriter) -> None:
-    """Erase the dead arguments and the ops that depend on them."""
+    """Erase the dead arguments, and the pure ops that nothing uses."""
     unwanted = [a for a, want in zip(block.args, wanted, strict=False) if not want]
     for op in reversed(list(block.ops)):
-        if op.results and all(r.first_use is None for r in op.results):
+        unused = op.results and all(r.first_use is None for r in op.results)
+        if unused and touches_nothing(op):
             rewriter.erase(op)
     for argument in unwanted:
         rewriter.erase_block_argument(argument)

@@ -151,7 +151,13 @@ def _is_fixed(value: SSAValue, op: scf.WhileOp) -> bool:
     made_by = value.owner
     assert isinstance(made_by, Operation)
     pure = touches_nothing(made_by) and not made_by.regions
-    return pure and all(_is_fixed(v, op) for v in made_by.operands)
+    return pure and _is_read_or_scalar(made_by) and all(_is_fixed(v, op) for v in made_by.operands)
+
+
+def _is_read_or_scalar(op: Operation) -> bool:
+    """Whether ``op`` reads one element of an array, or computes a scalar."""
+    slice = isinstance(op, tensor.ExtractSliceOp) and is_number(op.result)
+    return slice or not any(isinstance(v.type, TensorType) for v in op.results)
 
 
 def _step(body: Block, slot: int) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith, scf, tensor
 from xdsl.dialects.builtin import IndexType, TensorType, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
@@ -242,6 +242,10 @@ def _invariant(t: Translation, value: SSAValue) -> SSAValue:
     if not is_within(value, t.root) or not isinstance(value.owner, Operation):
         return t.value(value)
     op = value.owner
+    if isinstance(op, tensor.ExtractSliceOp):  # of one element
+        for offset in op.offsets:
+            t.bind(offset, _invariant(t, offset))
+        return t.element(op, op.source, t.places(op.static_offsets, op.offsets))
     new = op.clone({v: _invariant(t, v) for v in op.operands})
     return t.code.number(new, value.name_hint)
 
