@@ -240,6 +240,19 @@ def test_one_array_may_be_passed_twice(before: int) -> None:
     np.testing.assert_array_equal(both[::2], [1, 5, 9, 13])
 
 
+def test_broadcast_arrays_are_views() -> None:
+    """They show assignments to their base, and cannot be written to."""
+
+    def f(x: Any, y: Any) -> Any:
+        wide, (_, other) = np.broadcast_to(x[1], (3, 4)), np.broadcast_arrays(y, x[:1])
+        x[...] = y
+        return wide + other
+
+    same_as_numpy(f, X, -X)
+    with pytest.raises(ValueError, match="assignment destination is read-only"):
+        sw.jit(lambda x: np.broadcast_to(x, (3, 4)).fill(1))(V[:4])
+
+
 def test_readonly_arrays_are_left_alone() -> None:
     compiled, a = sw.jit(add_to), np.arange(4.0)
     a.flags.writeable = False

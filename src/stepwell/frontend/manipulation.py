@@ -249,7 +249,7 @@ def squeeze(a: Any, axis: Any = None) -> Tensor:
 
 @public()
 def broadcast_to(array: Any, shape: Any) -> Tensor:
-    """Return ``array`` broadcast to ``shape``."""
+    """Return ``array`` broadcast to ``shape``: a view, which cannot be written to."""
     value = lift(array)
     sizes = sizes_of(shape)
     try:
@@ -258,7 +258,14 @@ def broadcast_to(array: Any, shape: Any) -> Tensor:
         fits = False
     if not fits:
         raise ShapeError(f"cannot broadcast [{show(value.shape)}] to {sizes}")
-    return broadcast(value, sizes)
+    if sizes == value.shape:
+        return value
+    found = broadcast(value, sizes)
+    return found.part_of(value, lambda base: broadcast(base, sizes), _refuse_write)
+
+
+def _refuse_write(base: Tensor, part: Tensor) -> None:
+    raise ValueError("assignment destination is read-only")
 
 
 @public()
@@ -266,7 +273,7 @@ def broadcast_arrays(*args: Any) -> tuple[Tensor, ...]:
     """Return ``args`` broadcast to their common shape."""
     values = [lift(a) for a in args]
     shape = np.broadcast_shapes(*(v.shape for v in values))
-    return tuple(broadcast(v, shape) for v in values)
+    return tuple(broadcast_to(v, shape) for v in values)
 
 
 @public()
