@@ -24,7 +24,18 @@ from stepwell.runtime.private import make_private
 FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-w", "-fopenmp-simd")
 SEMANTICS = ("-fwrapv", "-fno-strict-aliasing", "-fno-math-errno", "-ffp-contract=fast")
 """Flags that emitted programs need: wrapping integers, buffers of several types in one arena."""
-OPTIONAL = (("-march=native", "-nostdlib"), ("-march=native",), ("-mcpu=native",), ())
+STORES = "-mstore-max=128"
+"""Blocks of constants are copied in 16 bytes at a time. gcc 12 takes a vector of AVX-512 whose last
+words are zeros (1, 1, 1, 0, ...) for one number repeated: it compares only the words before them.
+Compilers that do not know the flag do not copy constants so."""
+OPTIONAL = (
+    ("-march=native", "-nostdlib", STORES),
+    ("-march=native", STORES),
+    ("-march=native", "-nostdlib"),
+    ("-march=native",),
+    ("-mcpu=native",),
+    (),
+)
 """Optional flags, tried in this order until the compiler accepts them."""
 LEAN = (
     "-O1",
