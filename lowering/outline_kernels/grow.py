@@ -173,14 +173,14 @@ def is_computing(op: Operation) -> bool:
 
 
 def is_scalar_nest(op: Operation) -> bool:
-    """Whether ``op`` is a loop that writes single elements of tensors, such as a scatter.
+    """Whether ``op`` is a loop that writes single elements, such as a scatter, or checks some.
 
     A loop that also carries a scalar stays on the host: kernels return only tensors.
     """
     return (
         is_scalar_code(op)
         and all(isinstance(result.type, TensorType) for result in op.results)
-        and any(isinstance(inner, tensor.InsertOp) for inner in op.walk())
+        and any(isinstance(inner, tensor.InsertOp | kernel.CheckOp) for inner in op.walk())
         and not any(_reads_initial_value(inner) for inner in op.walk() if inner is not op)
         and all(_yields_in_place(inner) for inner in op.walk())
     )
