@@ -28,7 +28,7 @@ def flatten(tree: Any) -> tuple[list[Any], Tree]:
     >>> import stepwell as sw
     >>> leaves, structure = sw.tree.flatten({"b": 1, "a": (2, [3, None])})
     >>> leaves, sw.tree.unflatten(structure, [20, 30, 10])
-    ([2, 3, 1], {'a': (20, [30, None]), 'b': 10})
+    ([2, 3, 1], {'b': 10, 'a': (20, [30, None])})
     """
     return _flatten(tree)
 
@@ -69,7 +69,7 @@ def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
 
     >>> import stepwell as sw
     >>> sw.tree.map(lambda w, g: w - g, {"w": 3, "b": [1]}, {"w": 1, "b": [1]})
-    {'b': [0], 'w': 2}
+    {'w': 2, 'b': [0]}
     """
     first, built = _flatten(tree)
     others: list[list[Any]] = []

@@ -34,7 +34,7 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformation:
     >>> some = sw.optim.masked(sw.optim.scale(2.0), {"w": True, "b": False})
     >>> params = {"w": np.float32([1]), "b": np.float32([1])}
     >>> some.update(params, some.init(params))[0]
-    {'b': array([1.], dtype=float32), 'w': array([2.], dtype=float32)}
+    {'w': array([2.], dtype=float32), 'b': array([1.], dtype=float32)}
     """
 
     def mask_of(tree: Any) -> Any:
