@@ -58,7 +58,8 @@ class CUnit(Unit):
         about = (
             f"/* {title}, written by Stepwell. Trailing comments name the source lines.\n"
             " * GNU C11: cc -shared -fPIC -O2 -march=native -fno-math-errno "
-            f"{needed}program.c -lm */"
+            f"{needed}program.c -lm\n"
+            " * gcc 12 needs -mstore-max=128 for AVX-512: it repeats numbers that zeros follow. */"
         )
         texts = [
             *self.spelling.prelude.functions.values(),

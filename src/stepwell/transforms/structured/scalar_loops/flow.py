@@ -156,8 +156,8 @@ def _is_fixed(value: SSAValue, op: scf.WhileOp) -> bool:
 
 def _is_read_or_scalar(op: Operation) -> bool:
     """Whether ``op`` reads one element of an array, or computes a scalar."""
-    slice = isinstance(op, tensor.ExtractSliceOp) and is_number(op.result)
-    return slice or not any(isinstance(v.type, TensorType) for v in op.results)
+    reads = isinstance(op, tensor.ExtractSliceOp) and is_number(op.result)
+    return reads or not any(isinstance(v.type, TensorType) for v in op.results)
 
 
 def _step(body: Block, slot: int) -> int | None:
