@@ -11,7 +11,15 @@ from xdsl.ir import Operation, SSAValue
 
 from stepwell.lowering.bufferize.assignment import Storage
 from stepwell.lowering.bufferize.copies import Kind
-from stepwell.lowering.bufferize.views import Slice, Steps, disjoint, inverse, join, part
+from stepwell.lowering.bufferize.views import (
+    Slice,
+    Steps,
+    disjoint,
+    inverse,
+    join,
+    part,
+    same_or_apart,
+)
 from stepwell.lowering.bufferize.writer import HostWriter
 from stepwell.transforms.passes import remark
 
@@ -45,10 +53,11 @@ def write_copies(writer: HostWriter, at: Operation, kind: Kind) -> None:
 def write_rows(writer: HostWriter, rows: Sequence[Row], why: str) -> None:
     """Write a parallel copy in sequence; a temporary breaks each cycle.
 
-    It ends after at most two rounds a row: a round writes a row, or, where every row overwrites
-    a source, gives a temporary to a source that is overwritten. No row overwrites a temporary.
+    A row whose target may overlap its own source is a cycle of one. The loop ends after at most
+    two rounds a row: a round writes a row, or, where every row overwrites a source, gives a
+    temporary to a source that is overwritten. No row overwrites a temporary.
 
-    why : the reason for a cycle, for the remark
+    why : the reason for a cycle of several rows, for the remark
     """
     left = list(rows)
     while left:
@@ -74,6 +83,8 @@ def _break_cycle(
         row = other
     aside = writer.places.storage(row.value)
     aside.beside = writer.source
+    if over[row] is row:
+        why = "its new place may overlap it"
     to_aside = row._replace(target=(aside, ()), why=why)
     _remark(writer, to_aside)
     _write(writer, to_aside)
@@ -81,11 +92,13 @@ def _break_cycle(
 
 
 def _overwrites(writer: HostWriter, row: Row, other: Row) -> bool:
-    """Whether a copy overwrites the source of another."""
-    if row is other:
-        return False
+    """Whether a copy overwrites the source of another, or its own in part."""
     return any(
-        not disjoint(writer.sizes, part(over), part(read))
+        not (
+            same_or_apart(writer.sizes, over, read)
+            if row is other
+            else disjoint(writer.sizes, part(over), part(read))
+        )
         for source in _ends(writer, *other.source)
         for over, read in writer.analysis.interference.shared(row.target, source)
     )

@@ -272,6 +272,24 @@ def same_place(a: Steps, b: Steps) -> bool:
     return a == b or in_one_slice(a) == in_one_slice(b)
 
 
+def same_or_apart(sizes: Sizes, a: Steps, b: Steps) -> bool:
+    """Whether two views of one buffer are equal or disjoint, whatever the run-time offsets are.
+
+    That holds for two rows of a matrix: slices that differ only in the offset of an axis of one.
+    """
+    if same_place(a, b) or disjoint(sizes, part(a), part(b)):
+        return True
+    (ours, rest), (theirs, others) = _boxes(a), _boxes(b)
+    if not ours or not theirs or ours[-1].kept != theirs[-1].kept or rest != others:
+        return False
+    return all(
+        n == m and (n.number == 1 or (start, step) == (begin, stride))
+        for start, n, step, begin, m, stride in zip(
+            *ours[-1].places, *theirs[-1].places, strict=True
+        )
+    )
+
+
 def in_one_slice(steps: Steps) -> Steps:
     """Return an equal view without casts that begins with at most one slice."""
     boxes, rest = _boxes(steps)

@@ -131,6 +131,21 @@ def test_one_value_carried_twice(n: int, target: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_carried_rows_overlap_those_that_follow_them(target: str) -> None:
+    def rows(numpy: Any, q: Any, a: Any, take: Any, rounds: Any) -> Any:
+        return rounds(lambda k, a: take(numpy.concatenate([q[:, ::-1] * 2, a]), k + 7), a)
+
+    def traced(q: Any, a: Any, n: Any) -> Any:
+        take = lambda w, k: lax.dynamic_slice(w, (k, 0), (3, 5))  # noqa: E731
+        return rows(snp, q, a, take, lambda f, a: lax.fori_loop(0, n, f, a))
+
+    def reference(q: Any, a: Any, n: Any) -> Any:
+        return rows(np, q, a, lambda w, k: w[k : k + 3], lambda f, a: f(1, f(0, a)))
+
+    check(traced, reference, [whole(9, 5), whole(3, 5), np.int32(2)], target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_computed_rows_are_gathered_and_used(target: str) -> None:
     def loss(x: Any, labels: Any) -> Any:
         logs = nn.log_softmax(x)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import MemRefType, StridedLayoutAttr, f32
 
-from stepwell.analysis.sizes import Size, Sizes
+from stepwell.analysis.sizes import Dim, Size, Sizes
 from stepwell.lowering.bufferize.views import (
     Reshape,
     Slice,
@@ -18,6 +18,7 @@ from stepwell.lowering.bufferize.views import (
     in_one_slice,
     outside,
     part,
+    same_or_apart,
     same_place,
 )
 
@@ -75,6 +76,21 @@ def test_slices_of_slices() -> None:
         assert not (disjoint(KNOWN, part((a, b)), part((other,))) and common)
         if covers(KNOWN, part((other,)), part((a, b))):
             assert common == set(want.flat)
+        if same_or_apart(KNOWN, (a, b), (other,)):
+            assert not common or np.array_equal(want.ravel(), taken(WHOLE, other).ravel())
+
+
+def test_rows_are_equal_or_disjoint() -> None:
+    sizes = Sizes(())
+    first, second = (sizes.atom(Dim(n)) for n in range(2))
+    one, four = Size.of(1), Size.of(4)
+
+    def rows(start: Size, count: Size) -> Slice:
+        return Slice((start, Size()), (count, four), (one, one), (0, 1))
+
+    assert same_or_apart(sizes, (rows(first, one),), (rows(second, one),))
+    assert not same_or_apart(sizes, (rows(first, four),), (rows(second, four),))
+    assert same_or_apart(sizes, (rows(first, four),), (rows(first + four, four),))
 
 
 def test_what_is_outside_of_a_box() -> None:

@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from stepwell.lowering.bufferize.checking.tensors import view_of
 from stepwell.lowering.bufferize.checking.versions import Proof, Region
-from stepwell.lowering.bufferize.views import Steps, join, same_place
+from stepwell.lowering.bufferize.views import Steps, join, same_or_apart
 
 _VIEWS = (memref.CastOp, memref.SubviewOp, memref.ExpandShapeOp, memref.CollapseShapeOp)
 
@@ -67,7 +67,10 @@ class Memory:
     def same_or_apart(self, a: Region, b: Region) -> bool:
         """Whether two regions are equal or disjoint in every case."""
         cases = self._cases(a, b)
-        return all(same_place(one, two) or self.proof.apart(one, two) for one, two in cases)
+        return all(
+            self.proof.apart(one, two) or same_or_apart(self.proof.sizes, one, two)
+            for one, two in cases
+        )
 
     def _cases(self, a: Region, b: Region) -> Iterator[tuple[Steps, Steps]]:
         """Yield two regions as views of one buffer, for each buffer that both may be in.
