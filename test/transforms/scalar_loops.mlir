@@ -184,3 +184,45 @@ func.func @bound_in_test(%q: tensor<4xi8>, %y0: tensor<9xf64>) -> tensor<9xf64> 
   }
   func.return %y : tensor<9xf64>
 }
+
+// A window of a long array, both of whose ends the run decides: a row's sum runs over the row alone, in the loop of rows.
+// CHECK-LABEL: func.func @ragged
+// CHECK:         scf.for %i = {{.*}} -> (tensor<3xf64>) {
+// CHECK:           arith.minsi %high
+// CHECK-NEXT:      %[[END:.*]] = arith.maxsi
+// CHECK-NEXT:      %[[HIGH:.*]] = arith.index_cast %[[END]]
+// CHECK-NEXT:      %[[LOW:.*]] = arith.index_cast
+// CHECK:           scf.for {{.*}} = %[[LOW]] to %[[HIGH]] {{.*}} -> (f64) {
+// CHECK-NOT:         arith.select
+// CHECK:             arith.addf
+// C-LABEL: kernel_ragged
+func.func @ragged(%rows: tensor<4xi64>, %x: tensor<20000xf64>, %y0: tensor<3xf64>) -> tensor<3xf64> {
+  %zero = nd.full 0 : tensor<i64>
+  %one = nd.full 1 : tensor<i64>
+  %size = nd.full 20000 : tensor<i64>
+  %zeros = nd.full 0.0 : tensor<20000xf64>
+  %n, %y = nd.while (%i0 = %zero, %a0 = %y0) : tensor<i64>, tensor<3xf64> {
+    %last = nd.full 3 : tensor<i64>
+    %go = nd.lt %i0, %last : tensor<i64> -> tensor<i1>
+    nd.condition %go
+  } do (%i, %a) {
+    %next = nd.add %i, %one : tensor<i64>
+    %low = nd.gather %rows, indices(%i) {axes = [0]} : (tensor<4xi64>, tensor<i64>) -> tensor<i64>
+    %high = nd.gather %rows, indices(%next) {axes = [0]} : (tensor<4xi64>, tensor<i64>) -> tensor<i64>
+    %notbelow = nd.max %low, %zero : tensor<i64>
+    %begin = nd.min %notbelow, %size : tensor<i64>
+    %notabove = nd.min %high, %size : tensor<i64>
+    %end = nd.max %notabove, %zero : tensor<i64>
+    %least = nd.broadcast %begin {dims = []} : tensor<i64> -> tensor<20000xi64>
+    %most = nd.broadcast %end {dims = []} : tensor<i64> -> tensor<20000xi64>
+    %at = nd.iota {axis = 0} : tensor<20000xi64>
+    %before = nd.lt %at, %most : tensor<20000xi64> -> tensor<20000xi1>
+    %after = nd.ge %at, %least : tensor<20000xi64> -> tensor<20000xi1>
+    %inside = nd.and %before, %after : tensor<20000xi1>
+    %kept = nd.select %inside, %x, %zeros : tensor<20000xf64>
+    %sum = nd.reduce_sum %kept {axes = [0]} : tensor<20000xf64> -> tensor<f64>
+    %b = nd.scatter %a, %sum, indices(%i) {axes = [0]} : (tensor<3xf64>, tensor<f64>, tensor<i64>) -> tensor<3xf64>
+    nd.yield %next, %b : tensor<i64>, tensor<3xf64>
+  }
+  func.return %y : tensor<3xf64>
+}

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import prod
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import AnyFloat, IndexType, UnitAttr
@@ -30,7 +29,11 @@ INDEX = IndexType()
 MAX_ELEMENTS = 1 << 14
 """The most elements of an op; larger ones stay kernels, with wider vectors and threads."""
 UNKNOWN_SIZE = 1 << 10
-"""The length assumed for a dynamic axis: a row of it is within MAX_ELEMENTS, a matrix is not."""
+"""The length assumed for a dynamic axis: a row of it is within MAX_ELEMENTS, a matrix is not.
+
+A window both of whose ends the run decides is as long at most: the windows of a loop tend to divide
+an axis among them, as the rows of a sparse matrix do.
+"""
 
 Element = Callable[[Sequence[SSAValue]], SSAValue]
 Body = Callable[[Sequence[SSAValue], Sequence[SSAValue]], list[SSAValue]]
@@ -57,7 +60,8 @@ class Nests:
 
     code: Code
     indices: list[SSAValue] = field(default_factory=list[SSAValue])
-    sizes: list[int] = field(default_factory=list[int])
+    inner: list[int] = field(default_factory=lambda: [1])
+    """The most iterations of a nest outside all loops, then inside each loop being written."""
     writing: list[Writing] = field(default_factory=list[Writing])
 
     def write(
@@ -74,13 +78,12 @@ class Nests:
         may_be_vectors : whether adjacent iterations of the innermost loop are independent, called
             after it has been written
         """
-        counts = [number_of(size) for size in sizes]
-        own = prod(UNKNOWN_SIZE if n is None else n for n in counts)
-        if own * prod(self.sizes) > MAX_ELEMENTS:
-            refuse(op, "an op on arrays is large enough for a kernel of its own")
-        left = [k for k, n in enumerate(counts) if n != 1]
+        left = [k for k, size in enumerate(sizes) if number_of(size) != 1]
         at = [self.code.index(0)] * len(sizes)
-        return self._level(list(sizes), left, at, carried, body, may_be_vectors)
+        results = self._level(list(sizes), left, at, carried, body, may_be_vectors)
+        if not self.indices and self.inner[0] > MAX_ELEMENTS:
+            refuse(op, "an op on arrays is large enough for a kernel of its own")
+        return results
 
     def _level(
         self,
@@ -107,14 +110,15 @@ class Nests:
         with code.inside(block):
             code.bounds.order(index, size, 1)
             self.indices.append(index)
-            self.sizes.append(UNKNOWN_SIZE if (n := number_of(size)) is None else n)
+            self.inner.append(1)
             ends = self._level(
                 sizes, rest, [*at[:axis], index, *at[axis + 1 :]], given, body, may_be_vectors
             )
-            self.sizes.pop()
             self.indices.pop()
             code.put(scf.YieldOp(*ends))
         low, high = narrowed(code, block, (code.index(0), size))
+        inside = self.inner.pop()
+        self.inner[-1] = max(self.inner[-1], inside * _length(low, high, size))
         loop = scf.ForOp(low, high, code.index(1), carried, Region(block))
         if not rest and may_be_vectors() and _is_vector_loop(block):
             loop.attributes["kernel.simd"] = UnitAttr()
@@ -191,6 +195,14 @@ class Nests:
         distances = [b[1] - a[1] for a, b in sums]
         first = next((d for d in distances if d), 0)
         return first if first >= 0 else None
+
+
+def _length(low: SSAValue, high: SSAValue, size: SSAValue) -> int:
+    """Return the assumed number of iterations of a loop; a window's is that of a row."""
+    count = number_of(size)
+    if count is None or (number_of(low) is None and number_of(high) is None):
+        return UNKNOWN_SIZE if count is None else min(count, UNKNOWN_SIZE)
+    return count
 
 
 def _differ(a: SSAValue, b: SSAValue) -> bool:
