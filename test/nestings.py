@@ -90,9 +90,8 @@ def _in_steps(
     function: kernel.FuncOp, lanes: Sequence[Lanes], tile: tuple[int, int], said: dict[str, Any]
 ) -> Schedule:
     """Return the levels of blocks or strips."""
-    dots, biased, first, rows, floats = (
-        said.pop(name, False)
-        for name in ("dots", "bias_to_unsigned", "pack_first", "pack_rows", "accumulate_in_f32")
+    dots, biased, first, rows = (
+        said.pop(name, False) for name in ("dots", "bias_to_unsigned", "pack_first", "pack_rows")
     )
     chosen = Contraction(
         max(each.width for each in lanes),
@@ -101,7 +100,6 @@ def _in_steps(
         said.pop("strip", None),
         pack_columns="dot" if dots else "first" if first else "",
         pack_rows=("biased_dot" if biased else "dot" if dots else "") if rows else None,
-        accumulate_in_f32=floats,
         prefetch=said.pop("prefetch"),
     )
     assert not said, said
@@ -140,8 +138,6 @@ def _has(levels: KernelLevels, fact: str) -> bool:
             return levels.tile != (1, 1)
         case "bias_to_unsigned":
             return "biased_dot" in levels.packs.values()
-        case "accumulate_in_f32":
-            return levels.in_steps is not None and levels.in_steps.action("sum") is not None
         case "dots" | "pack_first":
             return {"dots": "dot", "pack_first": "first"}[fact] in levels.packs.values()
         case _:

@@ -123,7 +123,6 @@ ACTIONS = [
     *(
         Action("prefetch"),
         Action("prefetch", 3),
-        Action("sum", detail="f32"),
         Action("grain", 3),
         Action("pipeline", 4),
         Action("mirror"),
@@ -251,7 +250,7 @@ def _split(old: KernelLevels, deep: int, choose: Choose[Any]) -> Level:
     loops = next((each for each in old.loops if not all(each)), [False])
     depth = max(k for k, parallel in enumerate(loops) if not parallel)
     actions = [Action("pack", choose([0, 1]), choose(PACKED))]
-    actions += [Action("pack", choose([0, 1])), Action("sum", detail="f32"), Action("prefetch")]
+    actions += [Action("pack", choose([0, 1])), Action("prefetch")]
     return Level("for", depth, deep, actions=tuple(a for a in actions if choose([True, False])))
 
 

@@ -55,7 +55,6 @@ ACTIONS: Final[dict[str, tuple[bool | None, tuple[str, ...]]]] = {
     "pipeline": (True, ()),
     "prefetch": (None, ()),
     "pack": (True, ("first", "double_buffered", "dot", "biased_dot")),
-    "sum": (False, ("f32",)),
     "stage": (True, ()),
     "nontemporal": (True, ()),
     "mirror": (False, ()),

@@ -19,7 +19,6 @@ from stepwell.analysis.products import dot_elements
 from stepwell.analysis.structured import bits_of, dims_of, element, in_panels, in_parts
 from stepwell.lowering.linalg_to_loops.contraction_levels import ContractionLevels, Ranges
 from stepwell.lowering.linalg_to_loops.dots import Words, dot_body
-from stepwell.lowering.linalg_to_loops.f32_accumulation import accumulate_in_f32
 from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.packing import Packing, biases
 from stepwell.lowering.linalg_to_loops.structured import Access
@@ -49,10 +48,7 @@ class Operands:
         self.dims = [dims_of(access.exprs) for access in of.sum.inputs]
         self.biased = of.levels.packs.get(self.row_operand) == "biased_dot"
         self.dots = of.levels.packs.get(self.column_operand) == "dot"
-        self.in_f32 = of.levels.action("sum") is not None
-        self.product = accumulate_in_f32(of.sum) if self.in_f32 else of.sum
-        if self.dots:
-            self.product = dot_body(of.sum, self.row_operand, self.biased)
+        self.product = dot_body(of.sum, self.row_operand, self.biased) if self.dots else of.sum
         self.columns = self._packed(self.column_operand, of.column)
         self.rows = self._packed(self.row_operand, of.row)
         self.loops = {self.column_operand: of.column, self.row_operand: of.row}

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import product
 
-from xdsl.dialects.builtin import FloatAttr, f32
 from xdsl.ir import SSAValue
 
 from stepwell.lowering.linalg_to_loops.body import Point
@@ -23,7 +22,6 @@ from stepwell.lowering.linalg_to_loops.contraction_operands import Operands
 from stepwell.lowering.linalg_to_loops.dots import without_bias
 from stepwell.lowering.linalg_to_loops.double_buffering import DoubleBuffering
 from stepwell.lowering.linalg_to_loops.epilogue import is_long
-from stepwell.lowering.linalg_to_loops.f32_accumulation import joined
 from stepwell.lowering.linalg_to_loops.frame import Frame
 from stepwell.lowering.linalg_to_loops.matrix_unit import MatrixUnit
 from stepwell.lowering.linalg_to_loops.nest import write_ops
@@ -183,20 +181,13 @@ class Tiles:
         return self.writer.either(begins, packing, lambda: self._run(points, state))
 
     def _run(self, points: list[Point], state: list[SSAValue]) -> list[SSAValue]:
-        """Run the innermost loop from ``state``; sums of f32 begin at zero and are added to it."""
-        operands = self.operands
+        """Run the innermost loop from ``state``."""
+        operands, ahead = self.operands, self.prefetch
+        op = operands.micro
         if operands.offsets is not None:
             begin = operands.columns.begin[0] if operands.columns is not None else Index()
             at = self.of.column, begin
             state = without_bias(self.writer, operands.offsets, points, at, state)
-        if not operands.in_f32:
-            return self._sum(points, state)
-        zero = self.writer.splat(FloatAttr(0.0, f32), points[0].width)
-        return joined(self.writer, state, self._sum(points, [zero] * len(state)))
-
-    def _sum(self, points: list[Point], state: list[SSAValue]) -> list[SSAValue]:
-        """Run the innermost loop from ``state``."""
-        op, ahead = self.operands.micro, self.prefetch
         if self.buffers is None:
             several = (ahead.every, ahead.step) if ahead is not None else None
             return Sum(self.frame, op, several).run(points, state)

@@ -87,7 +87,6 @@ def test_words_in_the_interpreter(
     "attributes, signs, message",
     [
         ("dots", "ss", "both operands are packed as dot"),
-        (f"{DOTS}, accumulate_in_f32", "ss", "both operands are packed as dot"),
         (f"{DOTS}, bias_to_unsigned", "us", "only signed bytes are packed as biased_dot"),
     ],
 )

@@ -70,7 +70,6 @@ def test_ten_thousand_levels_at_random(name: str) -> None:
         ("running", "[parallel d1 into 2, for d1 by 8, for d0, unroll d1]", "by known combiners"),
         ("transpose", "[parallel d0 by 3, for d0 by 2, for d1 by 4, unroll d0, vector d1 by 4]", "as many"),
         ("even", "[for d0 by 4, for d1 by 8, for d2 by 4 {pack 1}, for d0 by 3], op 0 [for d2, unroll d0, unroll d1 by 4, vector d1 by 4], op 1 [unroll d0, unroll d1 by 4, vector d1 by 4]", "not made of whole tiles"),
-        ("even", "[for d0 by 4, for d1 by 8, for d2 by 4 {pack 1, sum as f32}, for d0 by 2], op 0 [for d2, unroll d0, unroll d1 by 4, vector d1 by 4], op 1 [unroll d0, unroll d1 by 4, vector d1 by 4]", "only products of bytes are summed as f32"),
         ("unknown", "[for d0 by 16384, for d1 by 16, for d1 by 8, for d2 by 4 {pack 1}, for d0 by 2], op 0 [for d2, unroll d0, unroll d1 by 4, vector d1 by 4], op 1 [unroll d0, unroll d1 by 4, vector d1 by 4]", "bytes of scratch"),
         ("chain", "[parallel d0, for d1 by 2, for d1, for d2 by 16, for d2]", "needs several results"),
         ("softmax", "[for d0 even], op 0 [for d1], op 1 [for d1], op 2 [for d1]", "have a tail"),

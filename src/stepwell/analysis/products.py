@@ -1,7 +1,4 @@
-"""Sums of products of narrow elements.
-
-Products of bytes are accumulated exactly in floats if there are not too many.
-"""
+"""Sums of products of narrow elements."""
 
 from __future__ import annotations
 
@@ -10,8 +7,6 @@ from xdsl.dialects.builtin import IntegerType, bf16, f16, f32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation
 
-EXACT = 1 << 24
-"""Every integer up to this one is exact in a 32-bit float."""
 _HALVES: dict[Attribute, str] = {f16: "f16", bf16: "bf16"}
 
 
@@ -66,9 +61,3 @@ def _widens_byte(cast: Operation) -> bool:
         return False
     kind = cast.input.type
     return isinstance(kind, IntegerType) and kind.width.data == 8
-
-
-def exact_count(signs: tuple[bool, bool]) -> int:
-    """Return how many such products 32-bit floats accumulate without rounding."""
-    largest = [128 if signed else 255 for signed in signs]
-    return EXACT // (largest[0] * largest[1])

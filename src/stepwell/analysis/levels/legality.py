@@ -17,7 +17,7 @@ from stepwell.analysis.levels.kernel_ops import is_free, writes_along
 from stepwell.analysis.levels.matrix_units import are_rows_of_words, for_matrix_unit
 from stepwell.analysis.levels.queries import DOTS, DOUBLE_BUFFERED, KernelLevels
 from stepwell.analysis.levels.symmetry import is_symmetric
-from stepwell.analysis.products import byte_products, dot_elements, exact_count
+from stepwell.analysis.products import dot_elements
 from stepwell.analysis.structured import (
     bits_of,
     bytes_of,
@@ -297,8 +297,6 @@ class _Steps:
         """Return the bytes of a packed column, for words without the padding between rows."""
         if self.dots:
             return -(-deep * bytes_of(self.op.inputs[operand]) // WORD_BYTES) * WORD_BYTES
-        if self.levels.action("sum"):
-            return 4 * deep
         return bits_of(_widened(self.op.body.block.args[operand])) // 8 * deep
 
     def _check_actions(self) -> None:
@@ -310,7 +308,7 @@ class _Steps:
         for n, level, action in found:
             known = action.number in (self.by_rows, self.by_columns)
             numbered = action.number and not (action.name == "prefetch" and self.panels)
-            elsewhere = action.name in ("prefetch", "sum") and (n != last or numbered)
+            elsewhere = action.name == "prefetch" and (n != last or numbered)
             if elsewhere or (action.name == "pack" and (not known or n >= walked)):
                 refuse(f"'{action}' is not for '{level}'")
         packed = self.levels.action("pack", self.by_columns)
@@ -322,8 +320,6 @@ class _Steps:
         one = self._is_one_tile(last)
         if self.levels.packs.get(self.by_columns) == "first" and not (near and one):
             refuse("'as first' is for one panel of columns, packed where the sum is split")
-        if self.levels.action("sum"):
-            self._check_f32(self.levels.levels[last].step)
         if self.dots:
             self._check_dots()
         if (mirror := self.levels.action("mirror")) is not None:
@@ -344,14 +340,6 @@ class _Steps:
         if not is_symmetric(self.all.ops, self.all.shared):
             refuse("'mirror' is for a product of an operand with itself, and ops that keep it so")
 
-    def _check_f32(self, deep: int) -> None:
-        """Check that products may be summed as f32 in parts of ``deep``."""
-        signs = byte_products(self.op.body.block)
-        if signs is None:
-            refuse("only products of bytes are summed as f32")
-        if deep > (most := exact_count(signs)):
-            refuse(f"'sum as f32' is exact for at most {most} products, not {deep}")
-
     def _check_dots(self) -> None:
         """Check that the packed words are operands of dot products."""
         total, details = element(self.op.outputs[0]), self.levels.packs
@@ -359,9 +347,9 @@ class _Steps:
         if elements is None or (total == i32) != (elements[0] in ("i8", "ui8")):
             refuse("only products of bytes summed in i32, and of halves in f32, are packed as dot")
         dots = [details.get(k, "") for k in (self.by_rows, self.by_columns)]
-        plain = not (self.levels.action("sum") or self.levels.action("prefetch"))
+        plain = not self.levels.action("prefetch")
         if dots[0] not in ("dot", "biased_dot", "") or dots[1] != "dot" or not plain:
-            refuse("both operands are packed as dot, without 'sum as f32' and 'prefetch'")
+            refuse("both operands are packed as dot, without 'prefetch'")
         if not dots[0] and not self._reads_words_in_place():
             refuse(
                 "both operands are packed as dot, but for rows of whole words that a matrix unit "

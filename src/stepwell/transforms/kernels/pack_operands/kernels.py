@@ -390,7 +390,7 @@ def _steps_between_prefetches(levels: KernelLevels, operand: Operand, machine: M
     row = operand.width * dtype(element(operand.argument)).bytes
     waits = is_waited_for(levels.tile, row, machine) and operand.bytes >= machine.l2
     steps = levels.in_steps
-    if not waits or steps is None or steps.action("sum") or len(operand.sums) > 1:
+    if not waits or steps is None or len(operand.sums) > 1:
         return 1
     turns = levels.blocks[-3] // levels.tile[0] // max(row // machine.l1_line, 1)
     return PREFETCHED_STEPS if turns >= PREFETCHED_STEPS else 1

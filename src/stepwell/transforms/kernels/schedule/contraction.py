@@ -31,7 +31,6 @@ class Contraction:
     """How a block packs the operand of its columns: plainly, as ``first`` or as ``dot``."""
     pack_rows: str | None = None
     """How the operand of the rows is packed; None if it is read in place."""
-    accumulate_in_f32: bool = False
     prefetch: bool = False
     in_place: float = 0.0
     """The part of the time in place that blocks must not exceed; 0 if they are settled."""
@@ -69,8 +68,6 @@ class Contraction:
         lines = [k for k in range(first, column - 1) if sizes[k] > 1]
         if not lines:
             actions = sorted((*actions, *rows), key=lambda action: action.number or 0)
-        if self.accumulate_in_f32:
-            actions.append(Action("sum", detail="f32"))
         if self.prefetch:
             actions.append(Action("prefetch"))
         split = Level(FOR, depth, deep, actions=tuple(actions))
