@@ -22,7 +22,7 @@ from stepwell.analysis.costs import SERIAL
 from stepwell.analysis.structured import (
     Index,
     combiner,
-    contracts,
+    contracts_in_groups,
     cost,
     extents,
     indices,
@@ -71,7 +71,7 @@ class Facts:
     @cached_property
     def contracts(self) -> bool:
         """Whether it is a contraction."""
-        return isinstance(self.op, linalg.GenericOp) and contracts(self.op)
+        return isinstance(self.op, linalg.GenericOp) and contracts_in_groups(self.op)
 
 
 @dataclass(eq=False)
@@ -264,7 +264,7 @@ def _sums_down_columns(a: Cluster, b: Cluster, pairs: list[tuple[int, int]]) -> 
 
 def _sums_rows(op: Operation, column: int) -> bool:
     """Whether ``op`` sums many rows whose elements are contiguous along the loop ``column``."""
-    if not isinstance(op, linalg.GenericOp) or contracts(op):
+    if not isinstance(op, linalg.GenericOp) or contracts_in_groups(op):
         return False
     sizes, kinds = extents(op), is_parallel(op)
     rows = prod(n for n, parallel in zip(sizes, kinds, strict=True) if not parallel)

@@ -14,7 +14,7 @@ from stepwell.analysis.structured import (
     CASTS,
     Index,
     combiner,
-    contracts,
+    contracts_in_groups,
     in_panels,
     indices,
     is_parallel,
@@ -106,7 +106,7 @@ def _words(op: Operation) -> list[str]:
     if all(is_parallel(op)):
         return _elementwise(op) or ["copy"]
     before = _elementwise(op)
-    if contracts(op):
+    if contracts_in_groups(op):
         simple = all(_is_plain(index) for index in indices(op)[: len(op.inputs)])
         return ["matmul" if simple else "conv"]
     found = [combiner(op, k) for k in range(len(op.outputs))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import TypeAlias
@@ -344,6 +345,28 @@ def contracts(op: linalg.GenericOp) -> bool:
     """Whether ``op`` is a contraction."""
     parallel = is_parallel(op)
     return not all(parallel) and is_contraction(parallel, indices(op)[: len(op.inputs)])
+
+
+def contracts_in_groups(op: linalg.GenericOp) -> bool:
+    """Whether ``op`` is a contraction once `split-groups` has split the loops that it divides.
+
+    The image of a grouped convolution varies with the group of a feature, not within the group.
+    """
+    parallel = is_parallel(op)
+    if all(parallel):
+        return False
+    return contracts(op) or is_contraction(
+        parallel, map(_read_beside_groups, indices(op)[: len(op.inputs)])
+    )
+
+
+def _read_beside_groups(index: Index) -> Index:
+    """Return the loops of ``index``, without those of which it reads only quotients."""
+    read: Counter[int] = Counter()
+    for expr in index:
+        read.update(each.position for each in expr.dfs() if isinstance(each, AffineDimExpr))
+        read.subtract(loop for loop, _ in quotients(expr))
+    return tuple(AffineDimExpr(loop) for loop, count in read.items() if count > 0)
 
 
 def is_not_fused(op: Operation) -> bool:

@@ -13,7 +13,7 @@ from stepwell.analysis.structured import (
     CASTS,
     EXPENSIVE,
     Index,
-    contracts,
+    contracts_in_groups,
     cost,
     extents,
     indices,
@@ -122,7 +122,7 @@ def finishes_contraction(op: linalg.GenericOp) -> bool:
         for value in above.pop().inputs:
             maker = value.owner
             if isinstance(maker, linalg.GenericOp) and value.has_one_use():
-                if contracts(maker):
+                if contracts_in_groups(maker):
                     return True
                 if is_elementwise(maker):
                     above.append(maker)
