@@ -29,6 +29,7 @@ from stepwell.analysis.structured import (
     shape,
 )
 from stepwell.transforms.kernels.schedule.searching import MODEL_ERROR
+from stepwell.transforms.kernels.schedule.vectors import MASKED_BITS
 from stepwell.transforms.structured.fuse.splats import splat_of
 from stepwell.transforms.structured.layouts.windows import (
     Window,
@@ -299,7 +300,8 @@ class Plan:
         """Whether a reader of a padded image whose rows are last reads beyond its edges."""
         readers = [use.operation for result in op.results for use in result.uses]
         generics = [each for each in readers if isinstance(each, linalg.GenericOp)]
-        return any(beyond_edges(each, Sizes(self.block.args), False) for each in generics)
+        masks = self.seconds.machine.vector_bits >= MASKED_BITS
+        return any(beyond_edges(each, Sizes(self.block.args), masks) for each in generics)
 
     def _keep_operands(self, op: Operation) -> None:
         """Let ``op`` and its nested ops read their operands in the original layouts."""
