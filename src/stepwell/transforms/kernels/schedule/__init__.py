@@ -68,7 +68,6 @@ from stepwell.transforms.kernels.schedule.searching import (
 )
 from stepwell.transforms.kernels.schedule.tiles import register_tile
 from stepwell.transforms.kernels.schedule.vectors import (
-    MIN_LANES,
     STRAIGHT,
     Loops,
     Range,
@@ -82,9 +81,6 @@ from stepwell.transforms.kernels.schedule.vectors import (
 from stepwell.transforms.kernels.schedule.versions import with_versions
 from stepwell.transforms.kernels.schedule.windows import slides, window_tile, written_out
 from stepwell.transforms.passes import Numerics, Pass, fail
-
-BAND_ROWS = 5
-"""Rows of a band that fill the registers in two contractions."""
 
 
 @dataclass(frozen=True)
@@ -197,8 +193,6 @@ def _schedule(
         if not compared:
             return write_schedule(function, chosen.levels(ops, shared))
         return _write_in_steps(nest, chosen, machine, given, some)
-    elif sum(loops.contracts for loops in ops) > 1 and _have_own(ops, shared):
-        _vectorise_band(nest, machine)
     elif (axis := _shared_axis(ops, shared)) is not None:
         _vectorise_shared(nest, axis, machine)
     else:
@@ -291,46 +285,6 @@ def _reads_in_place(
             return False
         tiled = run_in_parallel(nest, one, given)
     return is_faster(function, tiled, packed, one, given, chosen.in_place)
-
-
-def _vectorise_band(nest: Nest, machine: Machine) -> None:
-    """Run contractions that share rows in bands of several rows, each op in its own loops.
-
-    The rows of a band by the vectors in flight are the register tile of each contraction.
-    """
-    shared = nest.shared
-    for loops in nest.ops:
-        axis = own_axis(loops, shared)
-        if axis is None:
-            continue
-        width = _columns(loops, axis, machine)
-        if width == 1:
-            continue
-        many = 1
-        if loops.contracts and loops.parallel[axis]:
-            many = min(4 if machine.vector_bits >= 512 else 2, max(loops.size(axis) // width, 1))
-        loops.lanes = Lanes(axis, width, many)
-    if shared:
-        rows = nest.ops[0].extents[shared - 1]
-        band = BAND_ROWS if rows == DYNAMIC_INDEX else max(min(BAND_ROWS, rows), 1)
-        if band > 1:
-            nest.steps[shared - 1] = band
-        said = f"bands of {band} rows: what one contraction leaves for another is scratch"
-        explain_choice(nest.function, lambda: said)
-
-
-def _columns(loops: Loops, axis: int, machine: Machine) -> int:
-    """Return the lanes of vectors along a loop of a band; in a sum the last may overlap.
-
-    Half the lanes are used where they leave a shorter tail and the machine computes that many at
-    once.
-    """
-    if not loops.contracts or not loops.parallel[axis]:
-        return lanes([loops], axis, machine)
-    width, size = lanes([loops], axis, machine, overlap=True), loops.size(axis)
-    half = width // 2
-    halved = 0 < machine.vector_unit <= machine.vector_bits // 2 and half >= MIN_LANES
-    return half if halved and -(-size // half) % 2 else width
 
 
 def _have_own(ops: Sequence[Loops], shared: int) -> bool:
