@@ -112,6 +112,9 @@ class Machine:
     burst: int = power(
         128, "bytes", "contiguous bytes read before the next row, for full memory rate", 1 << 16
     )
+    streams: int = number(
+        8, "", "runs of memory, read side by side, that hardware prefetches", 1, 1 << 10
+    )
     memory_rate_all: int = number(20_000, "MB/s", "read by all cores from memory", 1)
     memory_write: int = number(15_000, "MB/s", "written by one core with non-temporal stores", 1)
     memory_write_all: int = number(
@@ -175,6 +178,19 @@ class Machine:
     def unit_bits(self) -> int:
         """The width in bits of the vector unit."""
         return min(self.vector_unit or self.vector_bits, self.vector_bits)
+
+    def full_lanes(self, bits: int) -> int:
+        """Return how many elements of ``bits`` fill a vector.
+
+        >>> Machine(vector_bits=512, vector_lanes=16).full_lanes(8)
+        16
+        """
+        return max(min(self.vector_bits // bits, self.vector_lanes), 1)
+
+    @property
+    def is_halved(self) -> bool:
+        """Whether a vector takes two passes or more through the execution units."""
+        return 2 * self.unit_bits <= self.vector_bits
 
     @property
     def fma_rate(self) -> float:

@@ -39,7 +39,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         if what != "_write" or level == 2
     ),
     "waiting": ("l2_latency", "l3_latency", "memory_latency", "misses", "l2_misses"),
-    "memory": ("memory_rate", "burst", "memory_rate_all", "memory_write", "memory_write_all"),
+    "memory": (
+        *("memory_rate", "burst", "streams", "memory_rate_all"),
+        *("memory_write", "memory_write_all"),
+    ),
     "device": (
         "kind",
         "compute_units",

@@ -30,8 +30,6 @@ ROWS_AT_ONCE = 4
 
 More rows would evict each other from the L1 cache if they begin at the same offset of a page.
 """
-FAR_ROWS_AT_ONCE = 8
-"""The same of a matrix in memory: hardware does not prefetch more runs of it."""
 MIN_FAR_ROW_BYTES = 1536
 """Bytes of a row, of a matrix beyond the L2 cache, below which hardware prefetches neighbouring
 rows as one run, but not rows side by side: between 1200, where that is slower, and 2000 (Zen 4)."""
@@ -111,7 +109,7 @@ def _sum_rows_together(nest: Nest, machine: Machine, given: Arguments) -> None:
     row = found.extents[1] * bytes_of(rows[0])
     bytes = found.extents[0] * row
     far = given.distance(rows[0], bytes) >= stays(machine)
-    many = FAR_ROWS_AT_ONCE if far else ROWS_AT_ONCE
+    many = machine.streams if far else ROWS_AT_ONCE
     if (bytes > machine.l2 and row < MIN_FAR_ROW_BYTES) or found.extents[0] < many:
         return
     if far and 2 * row < machine.l1 * 3 // 4:

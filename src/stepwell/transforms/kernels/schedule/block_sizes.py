@@ -90,8 +90,6 @@ STRIP_L1_DIVISOR = 2
 """The part of the L1 cache, 1/2, that one row of a strip of the operand may take."""
 MIN_PREFETCHED_COLUMNS = 128
 """Columns of a strip, at least, for `MEMORY_BOUND_ROWS` or fewer rows, which prefetch."""
-STRIP_ROWS = 8
-"""Rows of the operand that a strip reads side by side: hardware does not prefetch more runs."""
 STRIP_UNIT_COLUMNS = 64
 """Columns that the width of a strip is a multiple of."""
 SUMS_L2_DIVISOR = 8
@@ -128,16 +126,18 @@ MIN_BLOCK_PRODUCTS = 1 << 19
 SPLIT = "and the machine computes with so many lanes at once"
 
 
+def usual_tile(machine: Machine) -> tuple[int, int]:
+    """Return rows and vectors of the register tile that reaches most of the peak."""
+    return next(iter(TILES if machine.vector_registers >= 32 else NARROW_TILES))
+
+
 def lanes_of_columns(found: Loops, axis: int, width: int, machine: Machine) -> int:
     """Return the lanes with the shortest tail of columns that are read in place.
 
     Half the lanes are possible if the machine computes only that many at once.
     """
     half, wide = width // 2, found.extents[axis]
-    whole = (
-        width == full_lanes([found], machine)
-        and 0 < machine.vector_unit <= machine.vector_bits // 2
-    )
+    whole = width == full_lanes([found], machine) and machine.is_halved
     picks = any(stride(index, axis) not in (0, 1) for index in found.accesses)
     if wide == DYNAMIC_INDEX or half < MIN_LANES or picks or not whole:
         return width
@@ -274,7 +274,7 @@ def strip_of(
     )
     count = -(-wide // (machine.threads * most)) * machine.threads
     columns = -(-max(-(-wide // max(count, 1)), least) // STRIP_UNIT_COLUMNS) * STRIP_UNIT_COLUMNS
-    return (columns, STRIP_ROWS) if wide >= 2 * least and most >= least else None
+    return (columns, machine.streams) if wide >= 2 * least and most >= least else None
 
 
 def held_and_computing(machine: Machine) -> tuple[float, float]:
@@ -282,14 +282,13 @@ def held_and_computing(machine: Machine) -> tuple[float, float]:
 
     Where the first are more, a tile that asked for one line in each step would wait for buffers.
     """
-    tile = next(iter(TILES if machine.vector_registers >= 32 else NARROW_TILES))
+    tile = usual_tile(machine)
     return machine.l3_latency / machine.misses, tile[0] * tile[1] / machine.fma_rate
 
 
 def depth_of(machine: Machine) -> int:
     """Return the largest depth of a block of f32 for panels as wide as the fastest tile."""
-    vectors = next(iter(TILES if machine.vector_registers >= 32 else NARROW_TILES))[1]
-    column = vectors * min(machine.vector_bits // 32, machine.vector_lanes) * 4
+    column = usual_tile(machine)[1] * machine.full_lanes(32) * 4
     part, of = PANEL_PART_OF_L1
     if (deep := machine.l1 * part // of // column) < MIN_DEPTH:
         part, of = PANEL_PART_OF_L2

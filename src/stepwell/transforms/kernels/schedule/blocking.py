@@ -299,8 +299,7 @@ def _narrowed(width: int, wide: int, machine: Machine) -> int:
     A vector that the machine computes in one pass may have padding: two of half the lanes would
     take twice the time.
     """
-    whole = machine.unit_bits == machine.vector_bits
-    while wide < width and width > MIN_LANES and not (whole and 2 * wide > width):
+    while wide < width and width > MIN_LANES and (machine.is_halved or 2 * wide <= width):
         width //= 2
     return width
 

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import i32
 from stepwell.analysis.levels.matrix_units import are_rows_of_words
 from stepwell.analysis.products import dot_elements
 from stepwell.analysis.structured import element
-from stepwell.core.dot_instructions import TOTALS, speedup, tile_instruction
+from stepwell.core.dot_instructions import TOTALS, WORD, speedup, tile_instruction
 from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.vectors import Loops
 
@@ -62,7 +62,7 @@ def fills_matrix_unit(
 ) -> bool:
     """Whether the machine multiplies whole tiles, and the product is large enough to fill them."""
     plain = first == shared - 2 and len(found.parallel) == shared + 1
-    lanes = min(machine.vector_bits // 32, machine.vector_lanes)
+    lanes = machine.full_lanes(WORD)
     worth = min(found.size(shared - 2), found.size(shared - 1)) >= SIDE
     return (
         plain

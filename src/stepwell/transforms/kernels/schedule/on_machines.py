@@ -10,11 +10,10 @@ from stepwell.transforms.kernels.schedule.beyond import reads_in_place, stays
 from stepwell.transforms.kernels.schedule.block_sizes import (
     MAX_SKINNY_ROWS,
     MEMORY_BOUND_ROWS,
-    NARROW_TILES,
-    TILES,
     depth_of,
     held_and_computing,
     strips_from,
+    usual_tile,
 )
 from stepwell.transforms.kernels.schedule.reasons import spell_bytes
 
@@ -32,9 +31,8 @@ def choices_on(machine: Machine) -> Iterator[Choice]:
     if not machine.l2:
         yield "blocks", "none", "the target has no scratch to pack operands into"
         return
-    tile = next(iter(TILES if machine.vector_registers >= 32 else NARROW_TILES))
-    lanes = min(machine.vector_bits // 32, machine.vector_lanes)
-    size = f"{tile[0]} x {tile[1]} x {lanes}"
+    tile = usual_tile(machine)
+    size = f"{tile[0]} x {tile[1]} x {machine.full_lanes(32)}"
     yield "tile", size, "fastest register tile: rows x vectors x lanes"
     yield "depth", str(depth_of(machine)), "maximum depth of a block that packs an operand"
     in_place = spell_bytes(reads_in_place(machine))

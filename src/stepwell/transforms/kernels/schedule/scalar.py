@@ -31,10 +31,7 @@ def choose_lanes(function: kernel.FuncOp, machine: Machine) -> None:
         for name in ("kernel.simd", "kernel.columns"):
             if not isinstance(op.attributes.get(name), UnitAttr):
                 continue
-            lanes = min(
-                machine.vector_bits // max(_widths(op, name), default=machine.vector_bits),
-                machine.vector_lanes,
-            )
+            lanes = machine.full_lanes(max(_widths(op, name), default=machine.vector_bits))
             if lanes > 1:
                 op.attributes[name] = choices.spelled(lanes)
 

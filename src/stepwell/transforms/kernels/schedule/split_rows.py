@@ -35,8 +35,6 @@ MIN_ELEMENTS = 1 << 19
 
 MIN_ROW_BYTES = 1 << 8
 """Bytes of a row below which hardware prefetches several rows as one run."""
-ROWS_AT_ONCE = 8
-"""Rows that are read side by side: hardware does not prefetch more runs of memory."""
 VECTORS_AT_ONCE = 2
 """Vectors of each row that are accumulated in registers at a time."""
 
@@ -53,7 +51,7 @@ def split_sum_over_rows(nest: Nest, machine: Machine, given: Arguments) -> Sched
     why = f"summed in {runs} runs of rows, read from end to end, for threads to share"
     explain_choice(nest.function, lambda: why)
     lanes, far = [loops.lanes for loops in ops], _wants_prefetch(ops, machine, given)
-    return in_parts([loops.op for loops in ops], shared, lanes, runs, ROWS_AT_ONCE, int(far))
+    return in_parts([loops.op for loops in ops], shared, lanes, runs, machine.streams, int(far))
 
 
 def _wants_prefetch(ops: Sequence[Loops], machine: Machine, given: Arguments) -> bool:

@@ -20,7 +20,7 @@ def with_taller(
     A panel holds all places of a window, so that it comes from the L2 cache for every tile. That
     counts where vectors are computed in one pass; in two, it comes twice as fast as it is used.
     """
-    whole = machine.unit_bits == machine.vector_bits and machine.vector_registers >= 32
+    whole = not machine.is_halved and machine.vector_registers >= 32
     along = any(shared - 1 in each.loops for each in found.operands if each.number != packed)
     plain = chosen.pack_rows is None and not along
     if len(found.parallel) <= shared + 1 or not whole or not plain:

@@ -78,13 +78,12 @@ def _tiles(levels: KernelLevels, machine: Machine) -> list[Schedule]:
         return []
     old_rows, old_vectors = levels.tile
     width = max(lanes.width for lanes in levels.lanes)
-    registers = machine.vector_registers or (32 if machine.vector_bits >= 512 else 16)
     near = {(rows, vectors) for rows in range(1, 9) for vectors in range(1, 6)}
     near = {t for t in near if abs(t[0] - old_rows) <= 2 and abs(t[1] - old_vectors) <= 1}
-    tiles = [*(TILES if registers >= 32 else NARROW_TILES), *sorted(near)]
+    tiles = [*(TILES if machine.vector_registers >= 32 else NARROW_TILES), *sorted(near)]
     found: list[Schedule] = []
     for rows, vectors in dict.fromkeys(tiles):
-        if (rows, vectors) == levels.tile or rows * vectors + vectors + 1 > registers:
+        if (rows, vectors) == levels.tile or rows * vectors + vectors + 1 > machine.vector_registers:
             continue
         if levels.blocks:
             *high, _, deep = levels.blocks

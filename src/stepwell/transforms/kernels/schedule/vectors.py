@@ -261,8 +261,7 @@ def lanes(ops: Sequence[Loops], axis: int, machine: Machine, overlap: bool = Fal
 
 def full_lanes(ops: Sequence[Loops], machine: Machine) -> int:
     """Return how many of the widest elements that ``ops`` compute with fill a vector."""
-    width = machine.vector_bits // max(_widest(loops) for loops in ops)
-    return max(min(width, machine.vector_lanes), 1)
+    return machine.full_lanes(max(_widest(loops) for loops in ops))
 
 
 def _widest(loops: Loops) -> int:

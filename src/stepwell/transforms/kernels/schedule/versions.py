@@ -197,7 +197,7 @@ def _read_in_place(
 
 def _lanes(found: Loops, machine: Machine) -> int:
     """Return the lanes of a vector of a contraction's results."""
-    return machine.vector_bits // bits_of(element(found.op.outputs[0]))
+    return machine.full_lanes(bits_of(element(found.op.outputs[0])))
 
 
 def _few_columns(found: Loops, shared: int, machine: Machine) -> int:

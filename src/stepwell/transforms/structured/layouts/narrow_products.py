@@ -42,7 +42,7 @@ def _plan(plan: Plan, op: linalg.GenericOp) -> None:
         return
     parallel, written = is_parallel(op), where[-1]
     by_columns = [k for k in used if written and written[-1] in where[k]]
-    lanes = plan.seconds.machine.vector_bits // bits_of(element(op.results[0]))
+    lanes = plan.seconds.machine.full_lanes(bits_of(element(op.results[0])))
     if len(by_columns) != 1 or not 1 < extents(op)[written[-1] or 0] < lanes:
         return
     (second,) = by_columns

@@ -134,7 +134,7 @@ def read_windows(op: linalg.GenericOp, machine: Machine) -> list[Window]:
     if (dense or grouped) and over:
         places = replace(usual, indifferent=False, places=slide.moving)
         found += [places, replace(places, planar=True)]
-    lanes = machine.vector_bits // bits_of(element(op.results[0]))
+    lanes = machine.full_lanes(bits_of(element(op.results[0])))
     if dense and 1 < out < lanes // 2 and summed >= lanes:
         found.append(replace(usual, narrow=True))
     return found
