@@ -39,18 +39,13 @@ class OrderSums(Pass):
     numerics: ClassVar[Numerics] = "reassociating"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Order the sums of each kernel."""
-        order_kernel_sums(op)
-
-
-def order_kernel_sums(module: ModuleOp) -> None:
-    """Order the sums of each kernel that is one sum."""
-    for function in module.ops:
-        if isinstance(function, kernel.FuncOp) and is_unscheduled(function):
-            generics = [o for o in function.body.block.ops if isinstance(o, linalg.GenericOp)]
-            sums = [o for o in generics if not all(is_parallel(o))]
-            if len(sums) == 1:
-                _order(sums[0])
+        """Order the sums of each kernel that is one sum."""
+        for function in op.ops:
+            if isinstance(function, kernel.FuncOp) and is_unscheduled(function):
+                generics = [o for o in function.body.block.ops if isinstance(o, linalg.GenericOp)]
+                sums = [o for o in generics if not all(is_parallel(o))]
+                if len(sums) == 1:
+                    _order(sums[0])
 
 
 def _order(op: linalg.GenericOp) -> None:

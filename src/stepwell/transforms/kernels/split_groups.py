@@ -74,23 +74,18 @@ class SplitGroups(Pass):
     expects_work = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Split the features of each grouped kernel."""
-        split_kernel_groups(op)
-
-
-def split_kernel_groups(module: ModuleOp) -> None:
-    """Split the features of each grouped kernel, and adapt all its launches."""
-    found: dict[str, _Rewriting] = {}
-    for function in module.ops:
-        if isinstance(function, kernel.FuncOp) and (rewriting := _read(function)):
-            found[function.sym_name.data] = rewriting
-    if not found:
-        return
-    launches = launches_of(module)
-    for name, rewriting in found.items():
-        rewriting.run()
-        for launch in launches.get(name, []):
-            rewriting.relaunch(launch)
+        """Split the features of each grouped kernel, and adapt all its launches."""
+        found: dict[str, _Rewriting] = {}
+        for function in op.ops:
+            if isinstance(function, kernel.FuncOp) and (rewriting := _read(function)):
+                found[function.sym_name.data] = rewriting
+        if not found:
+            return
+        launches = launches_of(op)
+        for name, rewriting in found.items():
+            rewriting.run()
+            for launch in launches.get(name, []):
+                rewriting.relaunch(launch)
 
 
 @dataclass(frozen=True)

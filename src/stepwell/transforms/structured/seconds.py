@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from xdsl.context import Context
 from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -43,12 +44,13 @@ from stepwell.analysis.structured import (
     zero_of,
 )
 from stepwell.core.machine import Machine
+from stepwell.core.remembering import Remembered
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
-from stepwell.transforms.kernels.collapse_loops import collapse_kernel_loops
-from stepwell.transforms.kernels.order_sums import order_kernel_sums
+from stepwell.transforms.kernels.collapse_loops import CollapseLoops
+from stepwell.transforms.kernels.order_sums import OrderSums
 from stepwell.transforms.kernels.schedule import predicted_seconds
-from stepwell.transforms.kernels.split_groups import split_kernel_groups
+from stepwell.transforms.kernels.split_groups import SplitGroups
 from stepwell.transforms.structured.winograd.matching import share_saved
 
 Layout: TypeAlias = tuple[int, ...]
@@ -58,8 +60,8 @@ LIKELY = 28
 """The size that is taken for an unknown one: images of networks have 7 to 112 rows, and this is the
 geometric mean. Several axes may be unknown, so that 256, as for products, would be far too many."""
 
-_known: dict[Any, float] = {}
-"""The predictions of this process, by machine and by the content of the op."""
+_known = Remembered[float](1 << 12)
+"""Predictions by machine and by the content of the op: as many as a large program has ops."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,9 @@ class Seconds:
         kinds = tuple(op.iterator_types.data[d] for d in order)
         body = tuple(type(inner) for inner in op.body.walk())
         key = self.machine, tuple(where), tuple(types), numbers, begun, kinds, body
-        if key not in _known:
-            places = [order.index(d) for d in range(len(order))]
-            _known[key] = _OneOp(op, where, types, numbers, begun, places).seconds(self.machine)
-        return _known[key]
+        places = [order.index(d) for d in range(len(order))]
+        alone = _OneOp(op, where, types, numbers, begun, places)
+        return _known.get(key, lambda: alone.seconds(self.machine))
 
     def of_copy(self, value: SSAValue, have: Layout, layout: Layout) -> float:
         """Return the seconds to copy a value from one layout to another."""
@@ -106,7 +107,8 @@ class Seconds:
         rank, kind = len(layout), element(value)
         read = tuple(AffineDimExpr(layout.index(axis)) for axis in have)
         key = self.machine, read, _laid_out(value, layout)
-        if key not in _known:
+
+        def seconds() -> float:
             block = Block(arg_types=[kind, kind])
             block.add_op(linalg.YieldOp(block.args[0]))
             types = [_laid_out(value, have), _laid_out(value, layout)]
@@ -115,8 +117,9 @@ class Seconds:
             kinds = [PARALLEL] * rank
             copy = linalg.GenericOp([ends[0]], [ends[1]], Region(block), maps, kinds, [types[1]])
             alone = _OneOp(copy, indices(copy), types, (0, 1), (False,), range(rank))
-            _known[key] = alone.seconds(self.machine)
-        return _known[key]
+            return alone.seconds(self.machine)
+
+        return _known.get(key, seconds)
 
 
 def _read(op: linalg.GenericOp, value: SSAValue, index: Index) -> tuple[SSAValue, Index]:
@@ -180,9 +183,8 @@ class _OneOp:
         """Return the predicted seconds of a launch."""
         function, module = self._module()
         saved = self._saved_by_winograd(function)
-        split_kernel_groups(module)
-        collapse_kernel_loops(module)
-        order_kernel_sums(module)
+        for step in (SplitGroups(), CollapseLoops(), OrderSums()):
+            step.apply(Context(), module)
         found = predicted_seconds(function, machine)
         module.drop_all_references()  # the body may use values of the program
         return found * (1 - saved)

@@ -55,23 +55,18 @@ class CollapseLoops(Pass):
     expects_work = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Collapse the loops of each kernel."""
-        collapse_kernel_loops(op)
-
-
-def collapse_kernel_loops(module: ModuleOp) -> None:
-    """Collapse the loops of each kernel where all its launches allow it."""
-    launches = launches_of(module)
-    views: list[tensor.ExpandShapeOp] = []
-    for function in list(module.ops):
-        if isinstance(function, kernel.FuncOp):
-            found = launches.get(function.sym_name.data, [])
-            if found and (merging := find(function, found)):
-                views += _Rewriting(function, merging).run(found)
-    for view in views:
-        if view.result.first_use is None:
-            view.detach()
-            view.erase()
+        """Collapse the loops of each kernel where all its launches allow it."""
+        launches = launches_of(op)
+        views: list[tensor.ExpandShapeOp] = []
+        for function in list(op.ops):
+            if isinstance(function, kernel.FuncOp):
+                found = launches.get(function.sym_name.data, [])
+                if found and (merging := find(function, found)):
+                    views += _Rewriting(function, merging).run(found)
+        for view in views:
+            if view.result.first_use is None:
+                view.detach()
+                view.erase()
 
 
 @dataclass

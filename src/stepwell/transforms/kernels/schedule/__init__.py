@@ -164,43 +164,56 @@ def predicted_seconds(function: kernel.FuncOp, machine: Machine) -> float:
     take longer than all else.
     """
     one = replace(machine, threads=1, cores=1)
+    nest = _nest(function)
     with explanations():  # of a kernel that may not be made
-        _schedule(function, None, one, NO_ARGUMENTS, compared=False)
-    levels = schedule_of(function)
-    assert levels is not None
+        chosen = _choose(nest, one, NO_ARGUMENTS)
+        levels = chosen.levels(nest.ops, nest.shared) if chosen else None
+        levels = levels or run_in_parallel(nest, one, NO_ARGUMENTS)
     return Predictor(function, one).predict(levels).seconds
 
 
 def _schedule(
-    function: kernel.FuncOp,
-    some: Range | None,
-    machine: Machine,
-    given: Arguments,
-    compared: bool = True,
+    function: kernel.FuncOp, some: Range | None, machine: Machine, given: Arguments
 ) -> None:
-    ops = [_read(op, some) for op in loop_ops(function)]
-    if not ops:
+    """Write the schedule of a kernel, or of its version for a range of sizes."""
+    nest = _nest(function, some)
+    if not nest.ops:
         return share_tasks(function)
-    shared = choices.number(function, "kernel.shared")
-    nest = Nest(function, ops, shared)
+    if chosen := _choose(nest, machine, given):
+        if not _reads_in_place(function, chosen, machine, given):
+            return _write_in_steps(nest, chosen, machine, given, some)
+        _vectorise(nest, machine, given)
+    levels = run_in_parallel(nest, machine, given)
+    if some is None and not is_scattered(nest.ops):
+        levels = stay_alone(nest, levels, machine)
+    write_schedule(function, levels)
+
+
+def _choose(nest: Nest, machine: Machine, given: Arguments) -> Contraction | None:
+    """Return the blocks, strips or tiles of a large contraction; for others, choose vectors."""
     if transposes(nest, machine):
-        pass
-    elif machine.l2 and sums_along(ops, shared, machine):
+        return None
+    if machine.l2 and sums_along(nest.ops, nest.shared, machine):
         vectorise_apart(nest, machine, given, True)
-    elif (chosen := _contraction(nest, machine, given)) and not (
-        compared and _reads_in_place(function, chosen, machine, given)
-    ):
-        if not compared:
-            return write_schedule(function, chosen.levels(ops, shared))
-        return _write_in_steps(nest, chosen, machine, given, some)
-    elif (axis := _shared_axis(ops, shared)) is not None:
+        return None
+    chosen = _contraction(nest, machine, given)
+    if chosen is None:
+        _vectorise(nest, machine, given)
+    return chosen
+
+
+def _vectorise(nest: Nest, machine: Machine, given: Arguments) -> None:
+    """Choose vectors along one loop that all ops share, or along each op's own."""
+    if (axis := _shared_axis(nest.ops, nest.shared)) is not None:
         _vectorise_shared(nest, axis, machine)
     else:
         vectorise_apart(nest, machine, given)
-    levels = run_in_parallel(nest, machine, given)
-    if compared and some is None and not is_scattered(ops):
-        levels = stay_alone(nest, levels, machine)
-    write_schedule(function, levels)
+
+
+def _nest(function: kernel.FuncOp, some: Range | None = None) -> Nest:
+    """Return the nest of a kernel, for which nothing is chosen yet."""
+    ops = [_read(op, some) for op in loop_ops(function)]
+    return Nest(function, ops, choices.number(function, "kernel.shared"))
 
 
 def _read(op: LoopedOp, some: Range | None) -> Loops:
@@ -271,15 +284,14 @@ def _reads_in_place(
     """
     if not chosen.in_place:
         return False
-    shared = choices.number(function, "kernel.shared")
-    nest = Nest(function, [read(op) for op in loop_ops(function)], shared)
-    if (axis := _shared_axis(nest.ops, shared)) is None:
+    nest = _nest(function)
+    if (axis := _shared_axis(nest.ops, nest.shared)) is None:
         return False
     one = replace(machine, threads=1, cores=1)
     with explanations():  # of choices that may not be made
         if (alone := _contraction(nest, one, given)) is None:
             return False
-        packed = drop_marks(function, alone.levels(nest.ops, shared), one, given)
+        packed = drop_marks(function, alone.levels(nest.ops, nest.shared), one, given)
         _vectorise_shared(nest, axis, one)
         if not nest.steps:
             return False

@@ -24,6 +24,7 @@ from stepwell.analysis.levels import KernelLevels, loop_ops
 from stepwell.analysis.levels.building import edited, packing_before, without_prefetch
 from stepwell.analysis.structured import shape
 from stepwell.core.machine import Machine
+from stepwell.core.remembering import Remembered
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Schedule
 from stepwell.transforms.kernels.schedule.beyond import Arguments
@@ -54,8 +55,8 @@ MARKS_MARGIN = 0.01
 """The part of the time that dropping prefetches, or packing apart from tiles, must gain: misses of
 the TLB, which both hide, are in no term, and take up to this part (a line in 64, of one page)."""
 
-_found: dict[tuple[str, Machine], Schedule | None] = {}
-"""The search results of this process, by kernel and machine."""
+_found = Remembered[Schedule | None](1 << 12)
+"""The search results by kernel and machine: as many as a large program has kernels."""
 
 
 @lru_cache(64)
@@ -74,9 +75,7 @@ def improve(function: kernel.FuncOp, schedule: Schedule, machine: Machine) -> Sc
     if shares_of(nests, machine).longest * min(machine.threads, machine.cores) <= MIN_IMBALANCE:
         return schedule
     key = kernel_key(function), machine
-    if key not in _found:
-        _found[key] = _better(levels, machine)
-    return _found[key] or schedule
+    return _found.get(key, lambda: _better(levels, machine)) or schedule
 
 
 def drop_marks(

@@ -76,14 +76,17 @@ def _tiles(levels: KernelLevels, machine: Machine) -> list[Schedule]:
     """
     if levels.tile == MATRIX_TILE and "dot" in levels.packs.values():
         return []
-    old_rows, old_vectors = levels.tile
+    (old_rows, old_vectors), registers = levels.tile, machine.vector_registers
     width = max(lanes.width for lanes in levels.lanes)
     near = {(rows, vectors) for rows in range(1, 9) for vectors in range(1, 6)}
     near = {t for t in near if abs(t[0] - old_rows) <= 2 and abs(t[1] - old_vectors) <= 1}
-    tiles = [*(TILES if machine.vector_registers >= 32 else NARROW_TILES), *sorted(near)]
+    tiles = [*(TILES if registers >= 32 else NARROW_TILES), *sorted(near)]
     found: list[Schedule] = []
     for rows, vectors in dict.fromkeys(tiles):
-        if (rows, vectors) == levels.tile or rows * vectors + vectors + 1 > machine.vector_registers:
+        if (
+            rows,
+            vectors,
+        ) == levels.tile or rows * vectors + vectors + 1 > registers:
             continue
         if levels.blocks:
             *high, _, deep = levels.blocks
