@@ -13,7 +13,7 @@ import stepwell as sw
 REFUSED = {
     "kmeans": "'label' has no value on each way that leads here",
     "nbody": "have the same elements only where the masks are one",
-    "spmv": "how many elements a slice with traced bounds has",
+    "spmv": "how many elements a slice with traced bounds, or a choice by a mask, has",
 }
 """What is said of programs that are not captured yet."""
 

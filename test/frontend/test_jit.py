@@ -25,7 +25,7 @@ X = np.ones((2, 3), np.float32)
         (lambda x: operator.index(x[0, 0]), "static_argnames"),
         (lambda x: np.packbits(x), "numpy.packbits of a traced value is not known to Stepwell"),
         (lambda x: np.histogramdd(x), "the nearest is numpy.histogram2d"),
-        (lambda x: x[x > 0], "a mask would have a result whose shape is not known"),
+        (lambda x: x[x > 0], "a result whose shape is not known while tracing"),
         (lambda x: snp.zeros(x[0, 0]), "a shape"),
         (lambda x: snp.tile(x, (6, 6)).tolist(), "a loop may go through it"),
         (lambda x: [1, 2, 3][x[0, 0]], "static_argnames"),

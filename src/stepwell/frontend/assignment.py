@@ -15,14 +15,17 @@ import numpy as np
 
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.checks import check_fits
+from stepwell.frontend.compressed import chosen_places
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import read_at, scatter_at
 from stepwell.frontend.indirect import has_window, read_through, write_through
 from stepwell.frontend.known import NotKnown, content, handled, is_known, known_array
 from stepwell.frontend.manipulation import reshape
 from stepwell.frontend.mask_places import MaskPlace, mask_place
-from stepwell.frontend.masked import Masked, for_each, masked, widened
+from stepwell.frontend.mask_reductions import widened
+from stepwell.frontend.masked import Masked, for_each, masked, unmasked
 from stepwell.frontend.promotion import BOOL, broadcast, cast, check_castable, full, is_number, lift
+from stepwell.frontend.runtime_bounds import Window
 from stepwell.frontend.runtime_starts import shape_at
 from stepwell.frontend.strides import has_traced_step, write_steps
 from stepwell.frontend.subscripts import subscript
@@ -35,6 +38,7 @@ def getitem(x: Any, index: Any, /) -> Any:
     value = lift(x)
     if has_traced_bounds(index):
         return windowed(value, index)
+    index = _unmasked_places(index)
     if has_window(index):
         return read_through(value, index)
     if (place := mask_place(value, index)) is not None:
@@ -59,6 +63,15 @@ def getitem(x: Any, index: Any, /) -> Any:
         write_whole(base, scatter_at(base, place, part))
 
     return found.part_of(value, read, write, index)
+
+
+def _unmasked_places(index: Any) -> Any:
+    """Return an index with the elements that masks choose side by side."""
+    if type(index) is Masked:
+        return index.packed()
+    if type(index) is tuple and Masked in map(type, index):
+        return tuple(map(unmasked, index))
+    return index
 
 
 def _known_part(x: Tensor, index: Any) -> Any:
@@ -100,10 +113,11 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
         if has_traced_step(index):
             write_steps(x, index, value)
         elif not is_own_window(x, index, value):
-            windowed(x, index)[...] = value
+            windowed(x, index)[...] = unmasked(value)
         return
+    index = _unmasked_places(index)
     if has_window(index):
-        write_through(x, index, value)
+        write_through(x, index, unmasked(value))
         return
     if (place := mask_place(x, index)) is not None:
         _set_masked(_masked_view(x, place), place, value)
@@ -239,6 +253,9 @@ def _set_masked(x: Tensor, place: MaskPlace, value: Any) -> None:
         if value.values.shape != x.shape or value.axis != place.axis:
             raise TraceError("x[mask] = y[mask] needs x and y of one shape")
         write_whole(x, e.where(value.wide, cast(value.values, x.kind), x))
+        return
+    if isinstance(value, Window) and mask.ndim == x.ndim == 1:
+        write_through(x, chosen_places(mask)[0], value)
         return
     rest = x.shape[mask.ndim :]
     given = fitting(value, x, rest) if is_number(value) else lift(value)

@@ -14,6 +14,7 @@ from stepwell.frontend import manipulation as m
 from stepwell.frontend.elementwise import axes_of, check_axis
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import take, take_along_axis
+from stepwell.frontend.known import NotKnown, content
 from stepwell.frontend.operands import array, clip, common, cumsum, in_order, known, stored, unified
 from stepwell.frontend.promotion import (
     BOOL,
@@ -265,12 +266,13 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 @public(method=True)
 def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Tensor:
-    """`numpy.compress`, with a condition known while tracing."""
-    mask = known(
-        condition, "numpy.compress has a result whose shape only the run knows; use numpy.where"
-    )
+    """`numpy.compress`; with a condition that only the run knows, `nonzero` says of the result."""
     value = m.ravel(array(a)) if axis is None else array(a)
     at = 0 if axis is None else check_axis(axis, value.ndim)
+    try:
+        mask = np.asarray(content(condition))
+    except NotKnown:
+        return _chosen(e.truth(condition), value, at)
     places = np.flatnonzero(mask)
     if places.size and places[-1] >= value.shape[at]:
         raise IndexError(
@@ -279,11 +281,24 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     return stored(take(value, places, axis=at), out)
 
 
+def _chosen(mask: Tensor, value: Tensor, axis: int) -> Any:
+    """Return the slices of ``value`` along an axis where a traced mask is true."""
+    if mask.ndim != 1:
+        raise ValueError("condition must be a 1-d array")
+    if mask.size > value.shape[axis]:
+        raise TraceError(
+            f"a condition of {mask.size} elements for an axis of {value.shape[axis]}: "
+            "slice it to the size of the axis"
+        )
+    before = (slice(None),) * axis
+    return value[(*before, slice(mask.size))][(*before, mask)]
+
+
 @public()
 def extract(condition: Any, arr: Any) -> Tensor:
-    """`numpy.extract`, with a condition known while tracing."""
-    why = "numpy.extract has a result whose shape only the run knows; use numpy.where"
-    return compress(known(condition, why).ravel(), m.ravel(array(arr)))
+    """`numpy.extract`; with a condition that only the run knows, `nonzero` says of the result."""
+    mask = m.ravel(condition) if isinstance(condition, Tensor) else np.ravel(condition)
+    return compress(mask, m.ravel(array(arr)))
 
 
 @public()

@@ -28,7 +28,7 @@ from stepwell.frontend.promotion import (
     together,
     wrapped_number,
 )
-from stepwell.frontend.table import method, public
+from stepwell.frontend.table import call_named, method, public
 from stepwell.frontend.tensor import Tensor
 
 BYTE, DOUBLE = DTYPES["i8"], as_dtype("f64")
@@ -345,11 +345,7 @@ def logical_not(x: Any, /) -> Tensor:
 def where(condition: Any, x: Any = None, y: Any = None) -> Tensor:
     """Return ``x`` where ``condition`` is true, else ``y``; all three are broadcast."""
     if x is None and y is None:
-        raise TraceError(
-            "numpy.where of one argument has a result whose shape only the run knows; "
-            "give it what to choose, numpy.where(condition, x, y), or index by the condition, "
-            "x[condition]"
-        )
+        return call_named("nonzero", (condition,), {})
     if x is None or y is None:
         raise ValueError("either both or neither of x and y should be given")
     chosen = truth(condition)

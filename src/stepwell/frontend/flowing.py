@@ -27,6 +27,7 @@ from stepwell.frontend.instances import MAKERS, instance, is_own, is_rewritable,
 from stepwell.frontend.known import is_known, known_array
 from stepwell.frontend.logic import and_, compare, in_, not_, or_, ternary
 from stepwell.frontend.loops import Items, Range, for_, while_
+from stepwell.frontend.masked import Masked
 from stepwell.frontend.promotion import has_traced
 from stepwell.frontend.pythons import GOING, PYTHONS
 from stepwell.frontend.reads import (
@@ -261,7 +262,7 @@ _JOINING = {"stack", "concatenate", "vstack", "hstack", "dstack"}
 """Functions that join the elements of a list, each of which is an array for them."""
 
 
-_TRACED = Tensor | Range | Items | Window
+_TRACED = Tensor | Range | Items | Window | Masked
 
 
 def _spelling(function: Any, args: tuple[Any, ...]) -> None:
@@ -313,7 +314,7 @@ def _is_pure(function: Any) -> bool:
         return True
     if isinstance(function, partial):
         return False
-    if isinstance(owner, Tensor | Window):
+    if isinstance(owner, Tensor | Window | Masked):
         return True
     return isinstance(owner, np.ndarray) and function.__name__ not in _CHANGING
 

@@ -17,6 +17,7 @@ from stepwell.frontend.errors import TraceError
 from stepwell.frontend.flow import Get, Put, if_
 from stepwell.frontend.growing import Grown, allowed, extend, slots_of, write
 from stepwell.frontend.logic import and_, not_
+from stepwell.frontend.masked import unmasked
 from stepwell.frontend.promotion import lift
 from stepwell.frontend.runtime_bounds import Window
 from stepwell.frontend.swaps import Swapped
@@ -229,6 +230,7 @@ def for_(
     if isinstance(items, Range):
         _counted(items, _identity, statement)
         return
+    items = unmasked(items)
     if isinstance(items, Window):
         bounds = items.bounds[0]
         if bounds is not None:

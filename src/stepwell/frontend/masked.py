@@ -1,60 +1,76 @@
 """``x[mask]`` with a mask known at run time only: the number of elements is not known.
 
-It supports elementwise operations, reductions, and assignment to the same places of an array:
-``x[m] += 1``, ``x[m] = numpy.sqrt(y[m])``, ``x[m].sum()``. All elements are computed, and the mask
-selects from them.
+It supports elementwise operations, reductions, products, and assignment to the same places of
+an array: ``x[m] += 1``, ``x[m] = numpy.sqrt(y[m])``, ``x[m].sum()``. All elements are computed, and
+the mask selects from them. What needs the elements side by side packs them into a `Window`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
-from stepwell.frontend.checks import check
+from stepwell.frontend.compressed import chosen_elements
 from stepwell.frontend.equal_values import is_same_value
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.manipulation import reshape
-from stepwell.frontend.promotion import as_dtype, broadcast, cast, fresh, full, is_number, lift
-from stepwell.frontend.tensor import Tensor
-from stepwell.frontend.ufuncs import ufunc
+from stepwell.frontend.manipulation import moveaxis, permute_dims, reshape
+from stepwell.frontend.mask_reductions import MaskReductions
+from stepwell.frontend.promotion import (
+    INTEGER,
+    broadcast,
+    cast,
+    fresh,
+    is_number,
+    lift,
+)
+from stepwell.frontend.runtime_bounds import Window
+from stepwell.frontend.tensor import Partial, Tensor
+from stepwell.frontend.ufuncs import ufunc, weakened
 
 
-class Masked(np.lib.mixins.NDArrayOperatorsMixin):
-    """The elements of ``values`` where ``mask``, over its first axes, is true.
-
-    axis : the axis along which they are; the other axes keep their order
-    """
+class Masked(MaskReductions, Partial, np.lib.mixins.NDArrayOperatorsMixin):
+    """The elements of ``values`` where ``mask``, over its first axes, is true."""
 
     def __init__(self, values: Tensor, mask: Tensor, axis: int = 0) -> None:
         self.values = values
         self.mask = mask
         self.axis = axis
 
-    @property
-    def wide(self) -> Tensor:
-        """The mask, broadcast to all elements."""
-        return widened(self.mask, self.values.shape)
-
     def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         """Compute with all elements, masked or not."""
-        keywords.pop("out", None)  # x[m] is a copy: writes to it are not visible
+        out = keywords.pop("out", None)
+        if method == "reduce" and len(inputs) == 1 and function in _REDUCED and out is None:
+            return getattr(self, _REDUCED[function])(**{"axis": 0, **keywords})
         if method != "__call__" or keywords:
-            self._refuse()
+            self.refuse()
+        if function is np.matmul:
+            found = product(*inputs)
+        elif any(isinstance(value, Window) for value in inputs):
+            found = function(*map(unmasked, inputs))
+        else:
+            found = self._each(function, inputs)
+        if out is None:
+            return found
+        out[0][...] = found
+        return out[0]
+
+    def _each(self, function: Any, inputs: Sequence[Any]) -> Masked:
         given: list[Any] = []
         for value in inputs:
             if isinstance(value, Masked):
                 self.check(value.mask)
                 if (value.ndim, value.axis) != (self.ndim, self.axis):
-                    self._refuse()
+                    self.refuse()
                 given.append(value.values)
             elif (each := for_each(value, self.ndim, self.axis)) is not None:
                 given.append(each)
             else:
-                self._refuse()
+                self.refuse()
         return Masked(ufunc(function, *given), self.mask, self.axis)
 
     def check(self, mask: Tensor) -> None:
@@ -66,128 +82,152 @@ class Masked(np.lib.mixins.NDArrayOperatorsMixin):
             )
 
     @property
-    def ndim(self) -> int:
-        """The number of axes: the axes of the mask count as one."""
-        return self.values.ndim - self.mask.ndim + 1
+    def shape(self) -> tuple[Any, ...]:
+        """The sizes: that along the selected elements is traced."""
+        rest = self.values.shape[self.mask.ndim :]
+        return (*rest[: self.axis], weakened(self._count()), *rest[self.axis :])
 
     @property
-    def dtype(self) -> Any:
-        """The dtype of the elements."""
-        return self.values.dtype
+    def size(self) -> Any:
+        """The number of elements, traced."""
+        return math.prod(self.shape)
 
-    def sum(self, axis: Any = None, *, keepdims: bool = False, **others: Any) -> Any:
-        """Return the sum of the elements."""
-        return self._reduced(r.sum, self._filled(0), axis, keepdims, others)
+    @property
+    def T(self) -> Masked:
+        """The array with its axes in reverse order."""
+        first = self.mask.ndim
+        axes = (*range(first), *reversed(range(first, self.values.ndim)))
+        return Masked(permute_dims(self.values, axes), self.mask, self.ndim - 1 - self.axis)
 
-    def mean(self, axis: Any = None, *, keepdims: bool = False, **others: Any) -> Any:
-        """Return the mean of the elements."""
-        x = self
-        if x.values.kind.kind != "float":
-            x = Masked(cast(x.values, as_dtype("f64")), x.mask, x.axis)
-        if 0 not in x._axes(axis):
-            return x._reduced(r.mean, x.values, axis, keepdims, others)
-        total = x._reduced(r.sum, x._filled(0), axis, keepdims, others)
-        count = cast(x._reduced(r.sum, x.wide, axis, keepdims, {}), x.values.kind)
-        return e.divide(total, count)
+    def like(self, values: Tensor, axis: int) -> Masked:
+        """Return other elements that the same mask chooses."""
+        return Masked(values, self.mask, axis)
 
-    def max(self, axis: Any = None, *, keepdims: bool = False, **others: Any) -> Any:
-        """Return the largest element."""
-        return self._extreme("maximum", axis, keepdims, others)
+    def less(self, other: Any) -> Any:
+        """Return the elements minus others."""
+        return self - other
 
-    def min(self, axis: Any = None, *, keepdims: bool = False, **others: Any) -> Any:
-        """Return the smallest element."""
-        return self._extreme("minimum", axis, keepdims, others)
+    def _count(self) -> Tensor:
+        return cast(r.sum(self.mask), INTEGER)
 
-    def any(self, axis: Any = None, *, keepdims: bool = False, **others: Any) -> Any:
-        """Return whether some element is true."""
-        given = e.logical_and(self.wide, self.values)
-        return self._reduced(r.any, given, axis, keepdims, others)
+    def packed(self) -> Window:
+        """Return the elements side by side."""
+        return chosen_elements(self.values, self.mask, self.axis)
 
-    def all(self, axis: Any = None, *, keepdims: bool = False, **others: Any) -> Any:
-        """Return whether all elements are true."""
-        given = e.logical_or(e.logical_not(self.wide), self.values)
-        return self._reduced(r.all, given, axis, keepdims, others)
+    def copy(self) -> Masked:
+        """Return a copy."""
+        return Masked(fresh(self.values), self.mask, self.axis)
 
-    def _extreme(self, name: str, axis: Any, keepdims: bool, others: dict[str, Any]) -> Any:
-        most = name == "maximum"
-        kind = self.values.kind
-        if kind.kind == "bool":
-            return (self.any if most else self.all)(axis, keepdims=keepdims, **others)
-        if kind.kind == "float":
-            limit: float = -np.inf if most else np.inf
-        else:
-            limit = np.iinfo(kind.numpy).min if most else np.iinfo(kind.numpy).max
-        of = r.max if most else r.min
-        if 0 in self._axes(axis):
-            said = f"zero-size array to reduction operation {name} which has no identity"
-            check(r.any(self.mask), "ValueError", [said])
-        return self._reduced(of, self._filled(limit), axis, keepdims, others)
+    def astype(self, dtype: Any) -> Masked:
+        """Return the elements in another dtype."""
+        return Masked(self.values.astype(dtype), self.mask, self.axis)
 
-    def _filled(self, number: float) -> Tensor:
-        """Return all elements, with ``number`` in the places that the mask does not select."""
-        return e.where(self.wide, self.values, full((), number, self.values.kind))
-
-    def _axes(self, axis: Any) -> tuple[int, ...]:
-        """Return axes by their numbers in ``values``, those of the mask counted as 0."""
-        order = [self.axis, *(a for a in range(self.ndim) if a != self.axis)]
-        return tuple(order.index(a) for a in r.along(axis, self.ndim))
-
-    def _reduced(
-        self, of: Callable[..., Tensor], given: Tensor, axis: Any, keepdims: bool, others: Any
-    ) -> Any:
-        """Return ``given``, an array of all elements, reduced along axes of ``x[mask]``."""
-        if any(v is not None for v in others.values()):
-            self._refuse()
-        axes, more = self._axes(axis), self.mask.ndim - 1
-        if 0 not in axes:
-            found = of(given, axis=tuple(a + more for a in axes), keepdims=keepdims)
-            gone = 0 if keepdims else sum(a <= self.axis for a in axes)
-            return Masked(found, self.mask, self.axis - gone)
-        every = (*range(self.mask.ndim), *(a + more for a in axes if a))
-        found = of(given, axis=every, keepdims=keepdims)
-        if not keepdims:
-            return found
-        rest = found.shape[more + 1 :]
-        return reshape(found, (*rest[: self.axis], 1, *rest[self.axis :]))
+    def dot(self, other: Any) -> Any:
+        """Return the product with another such array."""
+        return product(self, other)
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        self._refuse()
+        self.refuse()
 
     def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
         """Call one of the reductions."""
         name = getattr(function, "__name__", "")
         name = _NAMES.get(name, name)
-        known = keywords.keys() <= {"axis", "keepdims"}
+        known = keywords.keys() <= {"axis", "keepdims", "ddof"}
         if name in _REDUCTIONS and len(args) in (1, 2) and isinstance(args[0], Masked) and known:
             return getattr(args[0], name)(*args[1:], **keywords)
-        self._refuse()
+        if name == "dot" and len(args) == 2 and not keywords:
+            return product(*args)
+        if any(isinstance(value, Masked) for value in args):
+            return function(*map(unmasked, args), **keywords)
+        self.refuse()
 
     def __len__(self) -> int:
-        self._refuse()
+        self.refuse()
 
     def __iter__(self) -> NoReturn:
-        self._refuse()
+        self.refuse()
 
-    def __getitem__(self, index: Any) -> NoReturn:
-        self._refuse()
+    def __getitem__(self, index: Any) -> Any:
+        parts = index if type(index) is tuple else (index,)
+        if isinstance(index, Masked) and index.dtype == bool:
+            self.check(index.mask)
+            return Masked(self.values, e.logical_and(self.mask, index.values), self.axis)
+        known = len(parts) > self.axis and all(map(_is_known, parts))
+        if not known or parts[self.axis] != slice(None):
+            return self.packed()[index]
+        at = sum(isinstance(p, slice) for p in parts[: self.axis])
+        rest = (*parts[: self.axis], *parts[self.axis + 1 :])
+        whole = (slice(None),) * self.mask.ndim
+        return Masked(fresh(self.values[(*whole, *rest)]), self.mask, at)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        chosen: Any = True
+        if isinstance(index, Masked) and index.dtype == bool:
+            self.check(index.mask)
+            chosen = index.values
+        elif index is not Ellipsis and not (isinstance(index, slice) and index == slice(None)):
+            self.refuse()
+        if isinstance(value, Masked):
+            self.check(value.mask)
+            if value.axis != self.axis or value.ndim != self.ndim:
+                self.refuse()
+            value = value.values
+        elif (value := for_each(value, self.ndim, self.axis)) is None:
+            self.refuse()
+        new = broadcast(cast(lift(value, self.values.kind), self.values.kind), self.values.shape)
+        Tensor.operators["write_whole"](self.values, e.where(chosen, new, self.values))
 
     def __bool__(self) -> bool:
-        self._refuse()
+        self.refuse()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        self._refuse()
+        return getattr(self.packed(), name)
 
-    def _refuse(self) -> NoReturn:
+    def refuse(self) -> NoReturn:
+        """Raise: how many elements there are is not known."""
         raise TraceError(
             "a mask would have a result whose shape is not known while tracing; compute with all "
             "elements and choose: use stepwell.numpy.where (numpy.where(mask, value, x))"
         )
 
 
-_REDUCTIONS = ("sum", "mean", "max", "min", "any", "all")
+_REDUCTIONS = (
+    *("sum", "prod", "mean", "max", "min", "any", "all"),
+    *("var", "std", "ptp"),
+)
 _NAMES = {"amin": "min", "amax": "max"}
+_REDUCED = {np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min"}
+
+
+def unmasked(value: Any) -> Any:
+    """Return the elements that a mask chooses side by side; other values as they are."""
+    return value.packed() if isinstance(value, Masked) else value
+
+
+def _is_known(part: Any) -> bool:
+    return isinstance(part, int | np.integer | slice) and not isinstance(part, bool)
+
+
+def product(a: Any, b: Any) -> Any:
+    """Return ``a @ b``, of which one or both are elements that one mask chooses."""
+    masks = [v.mask for v in (a, b) if isinstance(v, Masked)]
+    both = len(masks) == 2
+    if any(mask.ndim != 1 for mask in masks) or max(v.ndim for v in (a, b)) > 2:
+        return np.matmul(unmasked(a), unmasked(b))
+    summed = [isinstance(a, Masked) and a.axis == a.ndim - 1, isinstance(b, Masked) and b.axis == 0]
+    if both and all(summed):
+        a.check(b.mask)
+        one, two = (moveaxis(v.filled(0), 0, v.axis) for v in (a, b))
+        return one @ two
+    if any(summed) or both or any(isinstance(v, Window) for v in (a, b)):
+        return np.matmul(unmasked(a), unmasked(b))
+    if isinstance(a, Masked):
+        return Masked(np.matmul(a.values, b), a.mask)
+    found = np.matmul(a, moveaxis(b.values, 0, b.axis))
+    return Masked(moveaxis(found, -1, 0), b.mask, found.ndim - 1)
 
 
 def masked(x: Tensor, mask: Tensor, axis: int = 0) -> Masked:
@@ -208,11 +248,3 @@ def for_each(value: Any, ndim: int, axis: int) -> Any:
     if len(shape) != ndim or shape[axis] != 1:
         return None
     return reshape(lift(value), (*shape[:axis], *shape[axis + 1 :]))
-
-
-def widened(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return a mask over the first axes of ``shape``, broadcast to all axes."""
-    if mask.ndim == len(shape):
-        return mask
-    wide = Tensor.operators["reshape"](mask, (*mask.shape, *(1,) * (len(shape) - mask.ndim)))
-    return broadcast(wide, shape)

@@ -30,6 +30,8 @@ def _extreme(of: Callable[[Any, Any], Tensor]) -> Callable[..., Any]:
     """Return Python's `min` or `max`, which keep the first of equal values."""
 
     def function(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and isinstance(args[0], Window | Masked):
+            return args[0].max() if of is operator.gt else args[0].min()
         values = list(args[0]) if len(args) == 1 and not kwargs else list(args)
         if not _has_traced(values):
             found = max if of is operator.gt else min
@@ -92,6 +94,8 @@ GOING = (any, all, min, max, sorted, sum, isinstance, type)
 
 
 def _sum(values: Any, /, start: Any = 0) -> Any:
+    if isinstance(values, Window | Masked) and values.ndim == 1:
+        return values.sum() + start
     if not isinstance(values, Tensor | Items):
         values = list(values)
         if not _has_traced(values) and not isinstance(start, Tensor):
@@ -166,7 +170,7 @@ def _length(*values: Any) -> Any:
     (value,) = values if len(values) == 1 else (None,)
     if isinstance(value, Range):
         return value.count()
-    return value.shape[0] if isinstance(value, Window) else len(*values)
+    return value.shape[0] if isinstance(value, Window | Masked) else len(*values)
 
 
 def _enumerate(values: Any, start: Any = 0) -> Any:

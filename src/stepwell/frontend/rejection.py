@@ -13,6 +13,7 @@ from stepwell.core.dtypes import DType
 from stepwell.core.shapes import Shape
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
+from stepwell.frontend.compressed import packed
 from stepwell.frontend.creation import checked_shape
 from stepwell.frontend.distributions import moved, standard_normal
 from stepwell.frontend.drawing import (
@@ -39,7 +40,6 @@ from stepwell.frontend.normal_quantile import normal_quantile
 from stepwell.frontend.operands import WIDE, array
 from stepwell.frontend.promotion import BOOL, INTEGER, as_dtype, broadcast, cast, full
 from stepwell.frontend.random_bits import random_bits
-from stepwell.frontend.sets import packed
 from stepwell.frontend.tensor import Tensor
 
 MIN_GATHERED = 1 << 14

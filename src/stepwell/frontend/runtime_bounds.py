@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeGuard
 import numpy as np
 
 from stepwell.frontend import elementwise as e
-from stepwell.frontend.bounds import Bounds, cut, flipped, length
+from stepwell.frontend.bounds import Bounds, bounds_of, cut, flipped, length
 from stepwell.frontend.checks import check
 from stepwell.frontend.creation import iota
 from stepwell.frontend.equal_values import is_same_value
@@ -26,10 +26,11 @@ from stepwell.frontend.promotion import INTEGER, cast, fresh, lift
 from stepwell.frontend.table import call_named
 from stepwell.frontend.tensor import Partial, Tensor
 from stepwell.frontend.ufuncs import ufunc
-from stepwell.frontend.window_reductions import ADVICE, Masked
+from stepwell.frontend.window_reductions import ADVICE, limit
+from stepwell.frontend.window_statistics import Statistics
 
 
-class Window(Masked, Partial, np.lib.mixins.NDArrayOperatorsMixin):
+class Window(Statistics, Partial, np.lib.mixins.NDArrayOperatorsMixin):
     """The elements of ``values`` within bounds along some axes."""
 
     def __init__(self, values: Tensor, bounds: Sequence[Bounds | None]) -> None:
@@ -73,10 +74,26 @@ class Window(Masked, Partial, np.lib.mixins.NDArrayOperatorsMixin):
             return product(*args) if name == "dot" else _outer(np.multiply, *args)
         if name == "flip" and isinstance(args[0], Window) and not keywords.keys() - {"axis"}:
             return self._flipped(*(args[1:] or (keywords.get("axis"),)))
+        if name == "take" and len(args) == 2 and isinstance(args[1], Window) and not keywords:
+            return lift(args[0]).reshape(-1)[args[1]]
+        if name == "put" and len(args) == 3 and isinstance(args[1], Window) and not keywords:
+            args[0].reshape(-1)[args[1]] = args[2]
+            return None
         method = getattr(type(self), _NAMES.get(name, name), None)
         if method is None or name.startswith("_") or not isinstance(args[0], Window):
             self.refuse()
+        if isinstance(method, property):
+            return getattr(self, name)
         return method(*args, **keywords)
+
+    def sort(self) -> Window:
+        """Return the elements in order: `numpy.sort`."""
+        (bounds,) = self.bounds if self.ndim == 1 else (None,)
+        if bounds is None:
+            self.refuse()
+        last = np.nan if self.dtype.kind == "f" else limit(self.dtype, True)
+        found = call_named("sort", (self.filled(last),), {})
+        return Window(found, [bounds_of(slice(0, lift(length(bounds))), found.shape[0])])
 
     def _flipped(self, axis: Any) -> Window:
         """Return the elements in reverse order along axes."""
@@ -89,6 +106,16 @@ class Window(Masked, Partial, np.lib.mixins.NDArrayOperatorsMixin):
     def like(self, values: Tensor, bounds: Sequence[Bounds | None]) -> Window:
         """Return another window."""
         return Window(values, bounds)
+
+    def own(self, function: Any, other: Any) -> Any:
+        """Return a function of two of this array and another."""
+        return function(self, other)
+
+    def diff(self) -> Any:
+        """Return the differences of neighbours."""
+        if self.ndim != 1:
+            self.refuse()
+        return self[1:] - self[:-1]
 
     def copy(self) -> Window:
         """Return a copy."""
@@ -121,6 +148,8 @@ class Window(Masked, Partial, np.lib.mixins.NDArrayOperatorsMixin):
             self.written = self.place[0].stamp
 
     def __getitem__(self, index: Any) -> Any:
+        if self.ndim > 1 and isinstance(index, tuple | int | np.integer | Tensor):
+            return self._part(index if isinstance(index, tuple) else (index,))
         bounds = self.bounds[0]
         if isinstance(index, slice) and index == slice(None, None, -1):
             first = flipped(bounds, self.values.shape[0])
@@ -131,18 +160,44 @@ class Window(Masked, Partial, np.lib.mixins.NDArrayOperatorsMixin):
             return Window(self.values, [cut(bounds, index), *self.bounds[1:]])
         if bounds is None or self.ndim != 1 or not _is_number(index):
             self.refuse()
+        return self.values[self._place(index, bounds, 0)]
+
+    def _part(self, parts: tuple[Any, ...]) -> Any:
+        """Return the elements at numbers and slices, one axis after the other."""
+        if len(parts) > self.ndim or not all(_is_number(p) or isinstance(p, slice) for p in parts):
+            self.refuse()
+        found: Any = self
+        for axis, part in reversed(list(enumerate(parts))):
+            if isinstance(part, slice) and part == slice(None):
+                continue
+            bounds = found.bounds[axis] if isinstance(found, Window) else None
+            rest = [] if not isinstance(found, Window) else list(found.bounds)
+            at: Any = (*(slice(None),) * axis, part)
+            if bounds is None:
+                values = found[at] if not isinstance(found, Window) else found.values[at]
+            elif _is_number(part):
+                values = found.values[(*at[:-1], self._place(part, bounds, axis))]
+            else:
+                self.refuse()
+            if _is_number(part) and rest:
+                del rest[axis]
+            found = Window(fresh(values), rest) if any(rest) else values
+        return found
+
+    def _place(self, index: int | Tensor, bounds: Bounds, axis: int) -> Any:
+        """Return where an element within bounds is in the whole array."""
         count = length(bounds)
         if isinstance(index, Tensor):
             inside = e.logical_and(e.less(index, count), e.greater_equal(index, -count))
-            said = ("index ", " is out of bounds for axis 0 with size ", "")
+            said = ("index ", f" is out of bounds for axis {axis} with size ", "")
             check(inside, "IndexError", said, [index, lift(count)])
             first = e.where(e.less(index, 0), bounds.high, bounds.low)
-            return self.values[e.add(cast(lift(first), INTEGER), cast(index, INTEGER))]
+            return e.add(cast(lift(first), INTEGER), cast(index, INTEGER))
         index = int(index)
         least = index + 1 if index >= 0 else -index
-        said = (f"index {index} is out of bounds for axis 0 with size ", "")
+        said = (f"index {index} is out of bounds for axis {axis} with size ", "")
         check(lift(least <= count), "IndexError", said, [lift(count)])
-        return self.values[bounds.low + index if index >= 0 else bounds.high + index]
+        return bounds.low + index if index >= 0 else bounds.high + index
 
     def __iter__(self) -> Iterator[Any]:
         self.refuse()

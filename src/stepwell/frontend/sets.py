@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
-from stepwell.frontend.creation import iota
+from stepwell.frontend.compressed import beside, chosen_places, packed, unraveled
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import take
 from stepwell.frontend.joining import concat, stack
 from stepwell.frontend.manipulation import expand_dims, ravel, reshape
 from stepwell.frontend.operands import array, unified
-from stepwell.frontend.promotion import BOOL, INTEGER, as_dtype, cast, full
+from stepwell.frontend.promotion import BOOL, INTEGER, cast, full
 from stepwell.frontend.sorting import argsort, searchsorted, sort
 from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
@@ -45,11 +45,11 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-def _check_size(name: str, size: int | None, instead: str = "") -> int:
+def _check_size(name: str, size: int | None) -> int:
     if size is None:
         raise TraceError(
             f"numpy.{name} of a traced value has a result whose shape only the run knows; "
-            f"say how long it may become: stepwell.numpy.{name}(x, size=n){instead}"
+            f"say how long it may become: stepwell.numpy.{name}(x, size=n)"
         )
     n = operator.index(size)
     if n < 0:
@@ -57,61 +57,42 @@ def _check_size(name: str, size: int | None, instead: str = "") -> int:
     return n
 
 
-def packed(mask: Tensor, size: int) -> Tensor:
-    """Return the places of the first ``size`` true elements of one row, padded with -1."""
-    n = mask.shape[0]
-    none = full((size,), -1, INTEGER)
-    if not n or not size:
-        return none
-    kind = as_dtype("i32") if max(n, size) < 1 << 31 else INTEGER
-    order = r.cumulative_sum(cast(mask, kind), axis=0, dtype=kind.numpy)
-    where = e.where(mask, order - 1, size)  # places out of range are dropped
-    numbers = iota((n,), 0, INTEGER)
-    operands = [none, numbers, where]
-    return mask.graph.emit("scatter", operands, [(INTEGER, (size,))], (), axes=(0,))[0]
-
-
 @public(method=True)
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = 0) -> tuple[Tensor, ...]:
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = 0) -> tuple[Any, ...]:
     """Return the indices of the nonzero elements, one array for each axis, as int64.
 
     size : the length of the arrays: excess elements are dropped, ``fill_value`` is the padding.
-        NumPy's length is the number of such elements, which is known at run time only
-    raises TraceError : ``size`` is missing
+        Without it, how many there are is known at run time only: they are indices, and may be
+        computed with as a slice ``x[:n]`` may, but a traced function cannot return them
     source : `numpy.nonzero`, `jax.numpy.nonzero`
     """
-    n = _check_size("nonzero", size, "; or choose with numpy.where(condition, x, y)")
-    return _places(array(a), n, fill_value)
+    return _places(array(a), "nonzero", size, fill_value)
 
 
-def _places(value: Tensor, size: int, fill_value: Any) -> tuple[Tensor, ...]:
+def _places(value: Tensor, name: str, size: int | None, fill_value: Any) -> tuple[Any, ...]:
     if not value.ndim:
-        raise ValueError("Calling nonzero on 0d arrays is not allowed.")
+        raise ValueError(f"Calling {name} on 0d arrays is not allowed.")
     truths = e.logical_not(e.logical_not(value))
-    flat = packed(ravel(truths), size)
-    found: list[Tensor] = []
-    rest = flat
-    for n in reversed(value.shape):
-        found.append(e.remainder(rest, max(n, 1)))
-        rest = e.floor_divide(rest, max(n, 1))
+    if size is None:
+        return chosen_places(truths)
+    flat = packed(ravel(truths), _check_size(name, size))
     missing = e.less(flat, 0)
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * value.ndim
-    pairs = zip(reversed(found), fills, strict=True)
+    pairs = zip(unraveled(flat, value.shape), fills, strict=True)
     return tuple(e.where(missing, cast(array(fill), INTEGER), place) for place, fill in pairs)
 
 
 @public()
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = 0) -> Tensor:
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
     """Return the indices of the nonzero elements, one row for each; see `nonzero`."""
-    n = _check_size("argwhere", size)
-    return stack(_places(array(a), n, fill_value), axis=1)
+    places = _places(array(a), "argwhere", size, fill_value)
+    return beside(places) if size is None else stack(places, axis=1)
 
 
 @public()
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = 0) -> Tensor:
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
     """Return the flat indices of the nonzero elements; see `nonzero`."""
-    n = _check_size("flatnonzero", size)
-    return _places(ravel(array(a)), n, fill_value)[0]
+    return _places(ravel(array(a)), "flatnonzero", size, fill_value)[0]
 
 
 @public()

@@ -17,7 +17,7 @@ import numpy as np
 
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.known import NotKnown, by_numpy, content, is_known
-from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tensor import Partial, Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -106,6 +106,8 @@ def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
 
 def call_named(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """Return the result of the function ``name`` in a trace, called by NumPy's signature."""
+    if name not in FUNCTIONS:
+        complete()
     ours, takes, theirs = FUNCTIONS[name], _parameters(name), _signature(name)
     out = None
     if theirs is None:
@@ -198,6 +200,9 @@ def method_named(name: str) -> Callable[..., Any] | None:
 def call_function(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """Return the result of NumPy's ``function`` with a traced value among its arguments."""
     name = getattr(function, "__name__", "a function")
+    for value in args:
+        if isinstance(value, Partial):
+            return value.__array_function__(function, (), args, keywords)
     try:
         return by_numpy(function, args, keywords)
     except NotKnown:

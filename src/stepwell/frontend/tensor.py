@@ -54,6 +54,10 @@ def _in_place(ufunc: Any) -> Callable[[Any, Any], Any]:
 class Partial:
     """A stand-in for a part of a traced value that is not itself a tensor."""
 
+    def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
+        """Return the result of a function of NumPy."""
+        return NotImplemented
+
 
 def has_traced_bounds(index: Any) -> bool:
     """Whether a slice in an index has bounds known at run time only."""

@@ -22,8 +22,9 @@ from stepwell.frontend.table import call_named
 from stepwell.frontend.tensor import Tensor
 
 ADVICE = (
-    "how many elements a slice with traced bounds has is not known while tracing: compute with it, "
-    "sum it, assign it, or choose with numpy.where(numpy.arange(n) < i, x, 0)"
+    "how many elements a slice with traced bounds, or a choice by a mask, has is not known while "
+    "tracing: compute with it, sum it, assign it, loop over it, or choose with "
+    "numpy.where(numpy.arange(n) < i, x, 0)"
 )
 
 
@@ -126,12 +127,12 @@ class Masked(ABC):
     def min(self, axis: Any = None) -> Any:
         """Return the least element."""
         self._check_some("the minimum")
-        return self._reduced("min", _limit(self.dtype, True), axis)
+        return self._reduced("min", limit(self.dtype, True), axis)
 
     def max(self, axis: Any = None) -> Any:
         """Return the largest element."""
         self._check_some("the maximum")
-        return self._reduced("max", _limit(self.dtype, False), axis)
+        return self._reduced("max", limit(self.dtype, False), axis)
 
     def argmin(self) -> Any:
         """Return the index of the least element."""
@@ -146,7 +147,7 @@ class Masked(ABC):
         if bounds is None:
             self.refuse()
         self._check_some(name)
-        at = call_named(name, (self.filled(_limit(self.dtype, least)),), {})
+        at = call_named(name, (self.filled(limit(self.dtype, least)),), {})
         return e.subtract(e.maximum(at, bounds.low), bounds.low)
 
     def cumsum(self) -> Any:
@@ -156,7 +157,8 @@ class Masked(ABC):
         return self.like(call_named("cumsum", (self.filled(0),), {}), self.bounds)
 
 
-def _limit(dtype: Any, most: bool) -> Any:
+def limit(dtype: Any, most: bool) -> Any:
+    """Return the largest or the least value of a dtype."""
     if dtype.kind == "f":
         return np.inf if most else -np.inf
     if dtype.kind == "b":

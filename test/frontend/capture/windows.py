@@ -161,14 +161,14 @@ def suffix_maxima(w: Any, n: Any) -> Any:
     return out
 
 
-@refused("how many elements a slice with traced bounds has is not known while tracing", (W, 3))
+@refused("a result whose shape is not known while tracing", (W, 3))
 def returned_slice(w: Any, i: Any) -> Any:
     return w[:i]
 
 
-@refused("how many elements a slice with traced bounds has is not known while tracing", (W, 3))
-def sorted_slice(w: Any, i: Any) -> Any:
-    return np.sort(w[:i])[0]
+@refused("how many elements a slice with traced bounds, or a choice by a mask, has", (W, 3))
+def partitioned_slice(w: Any, i: Any) -> Any:
+    return np.partition(w[:i], 1)[0]
 
 
 @captured((np.sin(np.arange(2.0 * 12 * 11 * 2)).reshape(2, 12, 11, 2), np.cos(np.arange(54.0))))

@@ -1,0 +1,59 @@
+"""Elements chosen by a condition that only the run knows: their places, their statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+
+
+def _chosen(x: Any, t: Any) -> Any:
+    i, out = np.where(x > t)[0], np.zeros(9)
+    values = x[i]
+    out[: len(i)] = np.sort(values)
+    total = 0.0
+    for k in np.flatnonzero(x > t):
+        total += x[k] * k
+    x[i] -= 1.0
+    last = i[-1] if i.size > 0 else -1
+    return out, total, last, values.sum(), np.median(values), values.std(), np.diff(values).sum()
+
+
+def _chosen_rows(a: Any, t: Any) -> Any:
+    rows = a[a[:, 0] > t]
+    i, j = np.nonzero(a > t)
+    centred = rows - rows.mean(axis=0)
+    a[np.where(a[:, 1] > t)[0], 0] = 5.0
+    return (
+        rows[:, 1].sum(),
+        rows.var(axis=0),
+        rows.T @ rows,
+        (rows @ np.ones(3)).sum(),
+        rows.size,
+        (centred**2).sum(axis=0),
+        a[i, j].sum(),
+        np.argwhere(a > t).sum(axis=0),
+        np.compress(a[:, 0] > t, a, axis=0).sum(axis=0),
+        np.take(a, np.flatnonzero(a > t)).sum(),
+    )
+
+
+@pytest.mark.parametrize("function, shape", [(_chosen, 9), (_chosen_rows, (6, 3))])
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+def test_places_of_a_condition_are_indices(function: Any, shape: Any) -> None:
+    compiled = sw.jit(function)
+    for t in (0.4, -1.0, 2.0):  # some elements, all, none
+        given = np.random.default_rng(3).random(shape)
+        same = given.copy()
+        for found, wanted in zip(compiled(given, t), function(same, t), strict=True):
+            for one, other in zip(np.atleast_1d(found), np.atleast_1d(wanted), strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-12)
+        np.testing.assert_allclose(given, same)
+
+
+def test_a_choice_without_elements_has_no_last_one() -> None:
+    with pytest.raises(IndexError, match="index -1 is out of bounds for axis 0 with size 0"):
+        sw.jit(lambda x: x[x > 9][-1])(np.zeros(3))
