@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import MemRefType, ModuleOp, TensorType
 from xdsl.ir import Attribute
 
 from stepwell.dialects import kernel
@@ -165,12 +165,9 @@ class Kernels:
 
 
 def _is_on_tensors(function: kernel.FuncOp) -> bool:
-    """Whether a kernel is on tensors; one that only checks numbers of them returns none."""
-    return bool(function.function_type.outputs.data) or any(
-        isinstance(value.type, TensorType)
-        for op in function.walk()
-        for value in (*op.operands, *op.results)
-    )
+    """Whether a kernel has no buffers; one that only checks numbers may have no tensors either."""
+    made = (result.type for op in function.walk() for result in op.results)
+    return not any(isinstance(t, MemRefType) for t in (*function.function_type.inputs, *made))
 
 
 def _plain(summary: KernelSummary) -> tuple[Attribute, ...]:
