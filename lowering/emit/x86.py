@@ -116,6 +116,8 @@ _MASKED = {8: "qi", 16: "hi", 32: "si", 64: "di"}
 def masked_at_once(kind: Kind, bits: str, stored: str = "") -> list[str]:
     """Load, or store, the lanes of a vector whose bits are set, by AVX-512.
 
+    The compilers disagree whether the address is that of a number or of a vector.
+
     stored : the vector to store
     """
     size, letters = kind.bits * kind.lanes, _MASKED.get(kind.bits)
@@ -130,8 +132,8 @@ def masked_at_once(kind: Kind, bits: str, stored: str = "") -> list[str]:
     condition = " && ".join(f"defined(__{each}__)" for each in needs)
     test = f"#if {condition} && SW_HAS({builtin})"
     if stored:
-        return [test, f"{builtin}(({whole} *)p, ({vector}){stored}, {bits});", "#else"]
-    call = f"{builtin}((const {whole} *)p, ({vector})y, {bits})"
+        return [test, f"{builtin}((void *)p, ({vector}){stored}, {bits});", "#else"]
+    call = f"{builtin}((const void *)p, ({vector})y, {bits})"
     return [test, f"return (__typeof__(y)){call};", "#else"]
 
 

@@ -161,5 +161,9 @@ def _fast_paths(name: str, kind: Kind) -> list[str]:
         condition = "__AVX__"
         call = f"sqrtp{letter}256(x)" if name == "sqrt" else f"roundp{letter}256(x, {_ROUND[name]})"
     if condition:
-        rows += [f"#elif defined({condition})", f"return __builtin_ia32_{call};"]
+        builtin = f"__builtin_ia32_{call.partition('(')[0]}"
+        rows += [
+            f"#elif defined({condition}) && SW_HAS({builtin})",
+            f"return __builtin_ia32_{call};",
+        ]
     return [*rows, "#else"]

@@ -143,8 +143,9 @@ class CValues(Values):
         return f"{self.helper(name, kind, [(kind, 'x')], [*rows, '#endif', 'return x;'])}({x})"
 
     def shuffle(self, kind: Kind, x: str, y: str, source: Kind, lanes: Sequence[int]) -> str:
-        """Use the builtin that clang and gcc (since 12) share."""
+        """Use the builtin that clang and gcc (since 12) share, or a macro of that name."""
         self.type(kind)
+        self.prelude.functions["__builtin_shufflevector"] = SHUFFLE
         return f"__builtin_shufflevector({x}, {y}, {', '.join(map(str, lanes))})"
 
     def permuted(self, table: Kind, which: Kind, x: str, y: str) -> list[str]:
@@ -165,9 +166,41 @@ _REGISTERS = {
     512: [_AVX512],
     256: [_AVX512, _AVX],
     128: [_AVX512, ("defined(__SSE2__)", "x"), ("defined(__aarch64__)", "w")],
-    64: [("defined(__SSE2__) && defined(__x86_64__)", "x"), ("defined(__aarch64__)", "w")],
+    64: [
+        ("defined(__SSE2__) && defined(__x86_64__) && !defined(__clang__)", "x"),
+        ("defined(__aarch64__)", "w"),
+    ],
 }
-"""By vector length in bits: the machines with such registers, and their asm constraints."""
+"""By vector length in bits: the machines with such registers, and their asm constraints.
+
+clang holds vectors of 64 bits in no register of SSE.
+"""
+
+SHUFFLE = """\
+#if !SW_HAS(__builtin_shufflevector) /* gcc before 12 shuffles vectors of one length alone */
+#define __builtin_shufflevector(x, y, ...) __extension__ ({ \\
+  enum { \\
+    from_ = sizeof(x) / sizeof((x)[0]), to_ = sizeof((signed char[]){__VA_ARGS__}), \\
+    all_ = from_ > to_ ? from_ : to_, bytes_ = sizeof((x)[0]) \\
+  }; \\
+  typedef __typeof__((__typeof__((x)[0]))0) lane_; \\
+  typedef __typeof__( \\
+      __builtin_choose_expr(bytes_ == 8, 0LL, __builtin_choose_expr(bytes_ == 4, 0, \\
+      __builtin_choose_expr(bytes_ == 2, (short)0, (signed char)0)))) index_; \\
+  typedef lane_ whole_ __attribute__((vector_size(all_ * bytes_))); \\
+  typedef index_ indices_ __attribute__((vector_size(all_ * bytes_))); \\
+  lane_ result_ __attribute__((vector_size(to_ * bytes_))); \\
+  const __typeof__(x) x_ = (x), y_ = (y); \\
+  whole_ a_, b_; \\
+  __builtin_memcpy(&a_, &x_, sizeof x_); \\
+  __builtin_memcpy(&b_, &y_, sizeof y_); \\
+  indices_ at_ = {__VA_ARGS__}; \\
+  at_ += (at_ >= (index_)from_) & (index_)(all_ - from_); \\
+  a_ = __builtin_shuffle(a_, b_, at_); \\
+  __builtin_memcpy(&result_, &a_, sizeof result_); \\
+  result_; \\
+})
+#endif"""
 
 
 def _intermediate_kind(to: Kind, source: Kind) -> Kind | None:
