@@ -75,6 +75,19 @@ class Frame:
         """Return the range of a loop, or the part of it that a level has opened."""
         return self.ranges.get((op, k)) or (Index(), self.extents[op][k])
 
+    def lengths(self, op: Structured, k: int) -> tuple[int, int]:
+        """Return how often a loop runs at least and at most where ``op`` computes all of it.
+
+        Both are 0 where that is not known.
+        """
+        partly = k in op.within or (op, k) in self.ranges
+        return (0, 0) if partly else self.plan.lengths(op, k)
+
+    def fits_one_vector(self, op: Structured, k: int) -> bool:
+        """Whether a loop always is one vector under a mask, of one lane at least."""
+        least, most = self.lengths(op, k)
+        return least > 0 and most <= op.width and self.masks([op], k)
+
     def bounds(self, op: Structured, k: int) -> Bounds:
         """Return the range of a loop in which the op has an effect."""
         return self.ranges.get((op, k)) or part(self.writer, op, k, self.whole(op, k))

@@ -75,7 +75,7 @@ def _shared_loop(frame: Frame, k: int, opened: Bounds | None) -> Loop:
     bounds = opened or (Index(), extent)
     known, vectors = extent.number is not None, k == plan.axis
     tail, width = levels.tail(k), plan.first.width if vectors else 1
-    least, most = plan.lengths(k)
+    least, most = plan.lengths(plan.first, k)
     at_launch = "" if known or not vectors else tail
     if at_launch == MASK and not frame.masks(plan.ops, k):
         at_launch = ""
@@ -244,7 +244,14 @@ def _own_loop(frame: Frame, op: Structured, k: int) -> Loop:
     if ends_together and lower.number == 0 and upper.number is None:
         at_launch = OVERLAP
     parts = [(bounds, steps(width, count))]
-    return Loop(k, bounds, parts, width, count, at_launch=at_launch, extent=upper)
+    least, most = frame.lengths(op, k)
+    return Loop(
+        *(k, bounds, parts, width, count),
+        at_launch=at_launch,
+        extent=upper,
+        least=least,
+        most=most,
+    )
 
 
 def _own_bounds(frame: Frame, op: Structured, k: int) -> Bounds:

@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.levels import KernelLevels, check_levels, kernel_levels, schedule_of
 from stepwell.analysis.levels.in_steps import InSteps
+from stepwell.analysis.loop_extents import Loop, loops_of_extent
 from stepwell.analysis.structured import dims_of
 from stepwell.dialects import kernel
 from stepwell.lowering.linalg_to_loops.structured import Access, Structured
@@ -59,6 +60,8 @@ class Plan:
     buffers: dict[SSAValue, Buffer] = field(default_factory=dict[SSAValue, Buffer])
     padding: dict[SSAValue, VirtualPadding] = field(default_factory=dict[SSAValue, VirtualPadding])
     """Virtual padding: the image that replaces each padded buffer, which is never allocated."""
+    alike: Sequence[Loop] = ()
+    """In a version for a range of sizes: the loops that run as often as the one it names."""
 
     @property
     def first(self) -> Structured:
@@ -76,12 +79,13 @@ class Plan:
         ops, sums = self.levels.ops, self.levels.sums
         return next((levels for n, levels in sums.items() if ops[n] is op.op), None)
 
-    def lengths(self, k: int) -> tuple[int, int]:
-        """Return the least and the greatest extent of a shared loop; 0 where not known."""
+    def lengths(self, op: Structured, k: int) -> tuple[int, int]:
+        """Return the least and the greatest extent of a loop; 0 where not known."""
         found = self.levels.function.attributes.get(RANGE)
-        if not isinstance(found, kernel.VersionAttr) or found.loop.data != k:
+        if not isinstance(found, kernel.VersionAttr):
             return 0, 0
-        return found.low.data, found.high.data
+        shared = k == found.loop.data < self.levels.shared
+        return (found.low.data, found.high.data) if shared or (op.op, k) in self.alike else (0, 0)
 
 
 def checked_levels(function: kernel.FuncOp) -> KernelLevels:
@@ -97,7 +101,10 @@ def checked_levels(function: kernel.FuncOp) -> KernelLevels:
 def make_plan(ops: Sequence[Structured], levels: KernelLevels, foreign: set[SSAValue]) -> Plan:
     """Plan one run of ops; ``foreign`` are buffers that other code touches too."""
     kept, padding = take_padding(ops)
-    plan = Plan(_fold_fills(kept), levels, padding=padding)
+    some, alike = levels.function.attributes.get(RANGE), list[Loop]()
+    if isinstance(some, kernel.VersionAttr):
+        alike = loops_of_extent(levels.function, some.loop.data)
+    plan = Plan(_fold_fills(kept), levels, padding=padding, alike=alike)
     if levels.sums:  # their loops count from the beginning of a block
         for op in plan.ops:
             op.within = {}

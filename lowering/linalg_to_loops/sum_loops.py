@@ -209,6 +209,9 @@ class Sum:
         """Write the vectorised loop part by part."""
         k, width = loops[0], self.op.width
         at, upper = self.frame.whole(self.op, k)
+        if self.frame.fits_one_vector(self.op, k):
+            self._masked(loops, points, state, (at, upper))
+            return state
         wide = width * self.vectors
         for size in steps(width, self.vectors):
             if size == 1 < wide:
@@ -307,8 +310,10 @@ class Sum:
             new = self._loops(loops[1:], self._numbered(here), old)
             return [replace_first(self.writer, a, b, left) for a, b in zip(new, old, strict=True)]
 
-        some = self.writer.compare("sgt", Index.of(left), Index())
-        for entry, value in zip(
-            entries, self.writer.either(some, masked, lambda: old), strict=True
-        ):
+        if self.frame.fits_one_vector(self.op, loops[0]):
+            new = masked()
+        else:
+            some = self.writer.compare("sgt", Index.of(left), Index())
+            new = self.writer.either(some, masked, lambda: old)
+        for entry, value in zip(entries, new, strict=True):
             state[entry] = value

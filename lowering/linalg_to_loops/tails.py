@@ -167,6 +167,10 @@ def _masked(writer: Writer, loop: Loop, inside: Inside) -> None:
         left = writer.value(upper - start)
         inside(replace(loop.taken(writer, start, loop.width), first=left))
 
+    whole = lower == Index() and upper == loop.extent
+    if whole and loop.least > 0 and loop.most <= loop.width:
+        masked(lower)
+        return
     if loop.one_text:
         writer.each(loop.bounds, loop.width, masked, NAMES[loop.k % len(NAMES)])
         return

@@ -110,7 +110,7 @@ def _evened(frame: Frame, k: int, block: int, tile: int, counts: list[Index]) ->
     other loops, whose numbers ``counts`` has.
     """
     writer, extent = frame.writer, frame.ends[k]
-    _, high = frame.plan.lengths(k)
+    _, high = frame.plan.lengths(frame.plan.first, k)
     if extent.number is not None or 0 < high <= block:
         return None
 

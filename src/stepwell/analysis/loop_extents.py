@@ -35,9 +35,18 @@ def axes_of_extent(function: kernel.FuncOp, loop: int) -> list[Axis]:
     An axis that one loop alone indexes has its extent; so have all loops that index such an axis
     alone.
     """
+    return _of_extent(function, loop)[0]
+
+
+def loops_of_extent(function: kernel.FuncOp, loop: int) -> list[Loop]:
+    """Return the loops of unknown extent that run as often as a loop of `op_of_loop`."""
+    return _of_extent(function, loop)[1]
+
+
+def _of_extent(function: kernel.FuncOp, loop: int) -> tuple[list[Axis], list[Loop]]:
     op = op_of_loop(function, loop)
     if op is None or extents(op)[loop] != DYNAMIC_INDEX:
-        return []
+        return [], []
     loops: list[Loop] = [(op, loop)]
     axes: dict[Axis, None] = {}
     for op, number in loops:
@@ -48,7 +57,7 @@ def axes_of_extent(function: kernel.FuncOp, loop: int) -> list[Axis]:
             users = (use.operation for use in value.uses)
             for user in (*users, *([value.owner] if isinstance(value.owner, Operation) else [])):
                 loops += [each for each in _indexing(user, value, axis) if each not in loops]
-    return list(axes)
+    return list(axes), loops
 
 
 def argument_of_extent(function: kernel.FuncOp, loop: int) -> tuple[int, int] | None:

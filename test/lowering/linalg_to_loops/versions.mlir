@@ -104,3 +104,40 @@ kernel.func @own(%x: memref<4x?xf32>, %y: memref<4xf32>) attributes {kernel.shar
   }
   kernel.return
 }
+
+// In a version for at most the lanes of a vector, all of them under one mask, there is neither a loop
+// nor a test whether any is left; in the sum and in the loop that only one op has.
+
+// CHECK-LABEL: kernel.func @one_vector
+//       CHECK:   [[FITS:%.*]] = arith.cmpi ule
+//  CHECK-NEXT:   scf.if [[FITS]] {
+//       CHECK:     for %i
+//   CHECK-NOT:       for
+//   CHECK-NOT:       scf.if
+//       CHECK:       vector.maskedload
+//       CHECK:       vector.reduction <add>
+//   CHECK-NOT:       for
+//   CHECK-NOT:       scf.if
+//       CHECK:       vector.maskedload
+//       CHECK:   } else {
+//       CHECK:     for %i
+//       CHECK:       for %j
+//       CHECK:       scf.if
+//       CHECK:   kernel.return
+kernel.func @one_vector(%x: memref<4x?xf32>, %y: memref<4xf32>, %z: memref<4x?xf32>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0, for d1 by 32 mask, unroll d1 by 16, vector d1 by 16]>, kernel.versions = [#kernel.version<d1 from 2 to 16, #kernel.schedule<[for d0, for d1 by 16 mask, vector d1 by 16]>>]} {
+  %0 = arith.constant 0.0 : f32
+  linalg.fill ins(%0 : f32) outs(%y : memref<4xf32>)
+  linalg.generic {indexing_maps = [#nk, #n], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<4x?xf32>) outs(%y : memref<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %o, %a : f32
+    linalg.yield %s : f32
+  }
+  linalg.generic {indexing_maps = [#nk, #n, #nk], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %y : memref<4x?xf32>, memref<4xf32>) outs(%z : memref<4x?xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %s = arith.subf %a, %b : f32
+    linalg.yield %s : f32
+  }
+  kernel.return
+}
