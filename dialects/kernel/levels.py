@@ -18,9 +18,9 @@ GROUP, LANE = "group", "lane"
 """Kinds of levels on devices: distributed over work groups, and over the work items of one."""
 KINDS: Final = (PARALLEL, GROUP, LANE, FOR, UNROLL, VECTOR)
 OUTERMOST: Final = (PARALLEL, GROUP)
-PEEL, OVERLAP, EVEN, REPEAT, BORDER = "peel", "overlap", "even", "repeat", "border"
+PEEL, OVERLAP, REPEAT, BORDER = "peel", "overlap", "repeat", "border"
 MASK = "mask"
-TAILS: Final = (PEEL, OVERLAP, EVEN, REPEAT, BORDER, MASK)
+TAILS: Final = (PEEL, OVERLAP, REPEAT, BORDER, MASK)
 """How a loop ends whose extent is no multiple of its step; the first is not printed."""
 MOST_STEP = 1 << 31
 """Maximum iterations of one step: no array that a kernel splits has more."""

@@ -7,9 +7,8 @@ from typing import TypeAlias
 
 from xdsl.dialects import arith
 
-from stepwell.analysis.levels.tails import whole_tiles
 from stepwell.analysis.structured import cost
-from stepwell.dialects.kernel.levels import EVEN, OVERLAP
+from stepwell.dialects.kernel.levels import OVERLAP
 from stepwell.lowering.linalg_to_loops.frame import Bounds, Frame
 from stepwell.lowering.linalg_to_loops.structured import Structured
 from stepwell.lowering.linalg_to_loops.triangle import Triangle
@@ -91,13 +90,6 @@ def _block(frame: Frame, k: int, at: Index, length: Index) -> Bounds:
     if extent.number is not None and tail == OVERLAP and k != frame.plan.axis:
         lower = writer.minimum(lower, extent - length)
         return lower, lower + length
-    if extent.number is not None and tail == EVEN:
-        whole = Index.of(whole_tiles(extent.number, block) or 0)
-
-        def begin(n: Index) -> Index:
-            return n * (block - 1) + writer.minimum(n, whole)
-
-        return begin(at), begin(at + 1)
     if block == 1 or (extent.number is not None and extent.number % block == 0):
         return lower, lower + length
     return lower, writer.minimum(lower + length, extent)

@@ -4,7 +4,7 @@
 // Where rows lie last the window slides along the vectors: its steps are written out, so that what
 // neighbouring rows of the result read is loaded once and stays in a register.
 // CHECK-LABEL: kernel.func @main_mul_sum(
-// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1, parallel d2 by 7 even {grain 11}, for d3 by 16 overlap, unroll d4, unroll d5, unroll d2, vector d3 by 16]>
+// CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1, parallel d2 by 7 {grain 11}, for d3 by 16 overlap, unroll d4, unroll d5, unroll d2, vector d3 by 16]>
 // LOOPS:       } {kernel.unroll}
 // LOOPS:       } {kernel.unroll}
 func.func @main(%x: tensor<1x32x30x30xf32>, %w: tensor<32x1x5x5xf32>) -> tensor<1x32x26x26xf32> {

@@ -1,6 +1,6 @@
 // RUN: %stepwell-opt %s --check -p bufferize | filecheck %s
 
-// Iterations that would run twice would read what they overwrite: vectors peel, rows are even.
+// Iterations that would run twice would read what they overwrite: vectors and rows peel.
 // CHECK-LABEL: kernel.func @own
 // CHECK-SAME:  #kernel.schedule<[for d0, for d1 by 32, unroll d1 by 16, vector d1 by 16]>
 kernel.func @own(%x: tensor<3x37xf32>, %y: tensor<3x37xf32>) -> tensor<3x37xf32> attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0, for d1 by 32 overlap, unroll d1 by 16, vector d1 by 16]>} {
@@ -13,7 +13,7 @@ kernel.func @own(%x: tensor<3x37xf32>, %y: tensor<3x37xf32>) -> tensor<3x37xf32>
 }
 
 // CHECK-LABEL: kernel.func @rows
-// CHECK-SAME:  #kernel.schedule<[for d0 by 3 even, for d1 by 16, unroll d0, vector d1 by 16]>
+// CHECK-SAME:  #kernel.schedule<[for d0 by 3, for d1 by 16, unroll d0, vector d1 by 16]>
 kernel.func @rows(%x: tensor<8x37xf32>, %y: tensor<8x37xf32>) -> tensor<8x37xf32> attributes {kernel.shared = 2, kernel.schedule = #kernel.schedule<[for d0 by 3 overlap, for d1 by 16 overlap, unroll d0, vector d1 by 16]>} {
   %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<8x37xf32>) outs(%y : tensor<8x37xf32>) {
   ^bb0(%a: f32, %c: f32):

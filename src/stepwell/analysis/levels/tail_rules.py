@@ -13,9 +13,9 @@ from stepwell.analysis.levels.legality import refuse
 from stepwell.analysis.levels.masks import is_harmless, no_mask, unknown_borders
 from stepwell.analysis.levels.queries import KernelLevels, Lanes
 from stepwell.analysis.levels.repeats import Repeats
-from stepwell.analysis.levels.tails import PaddedRead, whole_tiles, within_border
+from stepwell.analysis.levels.tails import PaddedRead, within_border
 from stepwell.analysis.structured import extents, in_panels, indices, shape
-from stepwell.dialects.kernel.levels import BORDER, EVEN, MASK, OVERLAP, PEEL, REPEAT
+from stepwell.dialects.kernel.levels import BORDER, MASK, OVERLAP, PEEL, REPEAT
 from stepwell.dialects.kernel.sharing import is_border
 
 TORN = "vectors that overlap would cross the ends of panels"
@@ -49,10 +49,8 @@ class TailRules:
             return "the last row is repeated only in tiles of rows whose number is not known"
         if tail == BORDER and not known and self.masked and loop == self.levels.shared - 2:
             return self._rows_at_border(loop)
-        if tail in (EVEN, BORDER, OVERLAP) and not known:
+        if tail in (BORDER, OVERLAP) and not known:
             return "the extent of the loop is not known"
-        if tail == EVEN and whole_tiles(size, unit) is None:
-            return f"no steps of {unit} and {unit - 1} cover {size} iterations"
         if tail == BORDER:
             outermost = loop == self.levels.shared - 2 and loop >= self.levels.parallel
             inside = within_border(size, unit, self.reads, loop) if self.padded else (0, 0)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from xdsl.ir.affine import AffineExpr
 
-from stepwell.dialects.kernel.levels import BORDER, EVEN, OVERLAP, REPEAT
+from stepwell.dialects.kernel.levels import BORDER, OVERLAP, REPEAT
 
 Part = tuple[int, int, int]
 """Begin and end of a part of a loop, and the size of the tiles that cover it."""
@@ -31,27 +31,12 @@ class PaddedRead(NamedTuple):
 def tile_sizes(extent: int, unit: int, tail: str) -> list[int]:
     """Return the sizes of tiles of at most ``unit`` that cover a loop, from the first to the last.
 
-    >>> tile_sizes(17, 6, "peel"), tile_sizes(17, 6, "even"), tile_sizes(17, 6, "overlap")
-    ([6, 5], [6, 5], [6])
+    >>> tile_sizes(17, 6, "peel"), tile_sizes(17, 6, "overlap")
+    ([6, 5], [6])
     """
     if tail in (OVERLAP, REPEAT):
         return [unit]
-    if tail == EVEN:
-        return [unit, unit - 1]
     return [unit, extent % unit] if extent % unit else [unit]
-
-
-def whole_tiles(extent: int, unit: int) -> int | None:
-    """Return how many of the fewest tiles are whole if the others are shorter by one.
-
-    None where no such tiles cover the loop, or all of them are whole.
-
-    >>> whole_tiles(17, 6), whole_tiles(13, 6), whole_tiles(12, 6)
-    (2, None, None)
-    """
-    tiles = -(-extent // unit)
-    short = tiles * unit - extent
-    return tiles - short if 0 < short <= tiles else None
 
 
 def parts_of(
@@ -64,8 +49,6 @@ def parts_of(
     if tail == BORDER:
         low, high = within_border(extent, unit, reads, loop)
         parts = [(0, low, low), (low, high, unit), (high, extent, extent - high)]
-    elif tail == EVEN and (whole := whole_tiles(extent, unit)) is not None:
-        parts = [(0, whole * unit, unit), (whole * unit, extent, unit - 1)]
     else:
         parts = in_sizes(extent, tile_sizes(extent, unit, tail))
     return [(a, b, size) for a, b, size in parts if a < b]

@@ -1,7 +1,7 @@
 """Choose how each loop ends whose extent is no multiple of its step.
 
 A shorter tile is more code, and single iterations are slow: the last vector of a row overlaps the
-one before where memory allows that iterations run twice, and tiles of rows are made nearly equal.
+one before where memory allows that iterations run twice, and so do tiles of rows if few run twice.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from stepwell.analysis.structured import stride
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import (
     BORDER,
-    EVEN,
     MASK,
     OVERLAP,
     PEEL,
@@ -98,17 +97,15 @@ def settle_tails(function: kernel.FuncOp) -> None:
     lists = [schedule, *(each.schedule.data for each in versions)]
     levels = [level for each in lists if each is not None for level in each.all_levels()]
     past = any(level.action("nontemporal") for level in levels)
-    if not past and {level.tail for level in levels} <= {PEEL, EVEN}:
+    if not past and {level.tail for level in levels} <= {PEEL}:
         return
     each = [function, *(version(function, number) for number in range(len(versions)))]
     write_all(function, [_settled(TailRules(kernel_levels(one))) for one in each])
 
 
 def _settled(rules: TailRules) -> Schedule:
-    levels, found = rules.levels, dict(rules.levels.tails)
-    for loop, tail in levels.tails.items():
-        if rules.shared(loop, tail):
-            found[loop] = PEEL if rules.shared(loop, EVEN) else EVEN
+    levels = rules.levels
+    found = {k: tail for k, tail in levels.tails.items() if not rules.shared(k, tail)}
     lanes = [_settled_lanes(rules, number) for number in range(len(levels.lanes))]
     return rebuilt(levels, tails=found, lanes=lanes)
 
@@ -156,8 +153,7 @@ class _Choice:
                 return BORDER
             return REPEAT if 2 * low >= unit and not self.rules.shared(loop, REPEAT) else PEEL
         few = 0 < -size % unit * MIN_ROWS_PER_RECOMPUTED <= size
-        choices = [*([OVERLAP] if few else []), *([EVEN] if self.long else [])]
-        chosen = next((tail for tail in choices if not self.rules.shared(loop, tail)), PEEL)
+        chosen = OVERLAP if few and not self.rules.shared(loop, OVERLAP) else PEEL
         if self.rules.padded and not self.rules.shared(loop, BORDER):
             rest = ends_apart(parts_of(size, unit, chosen))
             peeled = parts_of(size, unit, BORDER, self.rules.reads, loop)

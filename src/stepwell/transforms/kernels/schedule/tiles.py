@@ -1,8 +1,8 @@
 """Choose the register tile of a contraction that is read in place: rows by vectors.
 
 A tile of r rows and v vectors keeps r * v sums in registers, beside v vectors of one operand and
-one element of the other. Rows are divided evenly, so tiles have r rows or one less, or all have r
-and the last is shifted back where that recomputes few rows; columns are divided into whole tiles
+one element of the other. All tiles have r rows but the last, which has those that are left, or is
+shifted back where that recomputes few rows; columns are divided into whole tiles
 and one with fewer vectors, of which the last may overlap. The tile with the least cost inside the
 edges is chosen; as each kind of tile is unrolled, code has a cost too.
 """
@@ -90,8 +90,6 @@ def _kinds(tile: tuple[int, int], high: int, columns: int) -> list[tuple[int, in
         short = tiles * rows - high
         if short * MIN_ROWS_PER_RECOMPUTED <= high:
             down = [(tiles, rows)]
-        elif short <= tiles:
-            down = [(tiles - short, rows), (short, rows - 1)]
         else:
             down = [(high // rows, rows), (1, high % rows)]
     return [(n * m, r, v) for n, r in down for m, v in along if n * m * r * v]
