@@ -57,3 +57,25 @@ def test_places_of_a_condition_are_indices(function: Any, shape: Any) -> None:
 def test_a_choice_without_elements_has_no_last_one() -> None:
     with pytest.raises(IndexError, match="index -1 is out of bounds for axis 0 with size 0"):
         sw.jit(lambda x: x[x > 9][-1])(np.zeros(3))
+
+
+def _longest(x: Any) -> Any:
+    """The longest increasing subsequence, by slices and by elements."""
+    rows, best = np.ones(len(x), np.int64), np.ones(len(x), np.int64)
+    for i in range(1, len(x)):
+        rows[i] = 1 + np.max(np.where(x[:i] < x[i], np.clip(rows[:i], 0, 99), 0))
+        for j in range(i):
+            if x[j] < x[i] and best[j] >= best[i]:
+                best[i] = best[j] + 1
+    return rows, best, x[:i].var(), np.count_nonzero(x[:i] > 0.5)
+
+
+def test_slices_are_chosen_from_and_measured() -> None:
+    given = np.random.default_rng(5).random(20)
+    for found, wanted in zip(sw.jit(_longest)(given), _longest(given), strict=True):
+        np.testing.assert_allclose(found, wanted)
+
+
+def test_a_truth_of_numpy_stands_beside_a_traced_one() -> None:
+    both = sw.jit(lambda x: (x > 0 and np.bool_(True), x > 0 or np.bool_(False)))
+    assert [bool(v) for v in both(3.0)] == [True, True]

@@ -31,7 +31,7 @@ from stepwell.frontend.promotion import (
     number_dtype,
 )
 from stepwell.frontend.pytree import Branch, Tree, flatten, unflatten
-from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tensor import Partial, Tensor
 from stepwell.frontend.tracing import Region, Trace, current_trace
 from stepwell.frontend.unbound import Maybe, Undefined
 
@@ -327,6 +327,11 @@ class _Merge:
     ) -> Callable[[Sequence[Tensor]], Any]:
         if sources[0] is sources[1] and lives_on(sources[0]):
             return lambda _: sources[0]
+        if isinstance(a, Partial) or isinstance(b, Partial):
+            raise TraceError(
+                f"{quoted(name)} is a slice or a choice by a mask, of a size that only the run "
+                "knows, and a branch that only the run chooses changes it: use it within the branch"
+            )
         if not is_data(a) or not is_data(b):
             if type(a) is type(b) and bool(a == b):
                 return lambda _: a

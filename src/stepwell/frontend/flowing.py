@@ -45,7 +45,7 @@ from stepwell.frontend.rewriting import is_rewritten, rewritten
 from stepwell.frontend.runtime_bounds import Window
 from stepwell.frontend.state.variables import TracedVariable, Variable
 from stepwell.frontend.table import FUNCTIONS, call_function, complete
-from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tensor import Partial, Tensor
 from stepwell.frontend.tracing import active_trace, users_frame
 from stepwell.frontend.unbound import Maybe, Undefined
 
@@ -127,8 +127,7 @@ def _call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             if isinstance(value, Tensor):
                 value.graph.check(value)
         return ours(*args, **kwargs)
-    _spelling(function, args)
-    maths.check_known(function, args)
+    _check_call(function, args)
     if (computed := _of_lists(function, args, kwargs)) is not None:
         return computed()
     if appending(active_trace(), function, args):
@@ -263,6 +262,17 @@ _JOINING = {"stack", "concatenate", "vstack", "hstack", "dstack"}
 
 
 _TRACED = Tensor | Range | Items | Window | Masked
+
+
+def _check_call(function: Any, args: tuple[Any, ...]) -> None:
+    """Warn of, or refuse, functions that need the numbers of traced values."""
+    _spelling(function, args)
+    maths.check_known(function, args)
+    if isinstance(function, np.vectorize) and any(isinstance(v, Tensor | Partial) for v in args):
+        raise TraceError(
+            "numpy.vectorize calls a Python function with the numbers in an array, which are not "
+            "known while tracing: call the function with the whole array, or write sw.vmap(f)(x)"
+        )
 
 
 def _spelling(function: Any, args: tuple[Any, ...]) -> None:

@@ -9,7 +9,7 @@ from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.flow import as_spec, if_, is_data, joined, spec_of, truth, typed
-from stepwell.frontend.promotion import BOOL, INTEGER, cast, is_number
+from stepwell.frontend.promotion import BOOL, INTEGER, cast
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.unbound import ASSIGN, Undefined
 
@@ -84,7 +84,9 @@ def _selected(a: Tensor, b: Any, first: bool) -> Any:
     if not is_data(b):
         raise TraceError(f"'and' and 'or' of a traced value need numbers, got {b!r}")
     if spec_of(a).kind is spec_of(b).kind is BOOL:
-        return (e.logical_or if first else e.logical_and)(truth(a), b if is_number(b) else truth(b))
+        return (e.logical_or if first else e.logical_and)(
+            truth(a), truth(b) if isinstance(b, Tensor) else bool(b)
+        )
     spec = joined(spec_of(a), spec_of(b))
     if spec is None:
         raise TraceError(

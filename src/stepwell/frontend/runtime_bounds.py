@@ -79,6 +79,9 @@ class Window(Statistics, Partial, np.lib.mixins.NDArrayOperatorsMixin):
         if name == "put" and len(args) == 3 and isinstance(args[1], Window) and not keywords:
             args[0].reshape(-1)[args[1]] = args[2]
             return None
+        if name in _ELEMENTWISE:
+            given, bounds = together(args)
+            return Window(call_named(name, given, keywords), bounds)
         method = getattr(type(self), _NAMES.get(name, name), None)
         if method is None or name.startswith("_") or not isinstance(args[0], Window):
             self.refuse()
@@ -220,6 +223,9 @@ def _is_number(index: Any) -> TypeGuard[int | Tensor]:
     return isinstance(index, int | np.integer) and not isinstance(index, bool)
 
 
+_ELEMENTWISE = frozenset(
+    ("where", "clip", "round", "around", "nan_to_num", "isclose", "zeros_like", "ones_like")
+)
 _NAMES = {"amin": "min", "amax": "max"}
 
 

@@ -23,21 +23,20 @@ from stepwell.frontend.calls import Argument, Call
 from stepwell.frontend.captures import Captures
 from stepwell.frontend.effects import Effects, effects_of
 from stepwell.frontend.errors import TraceError
-from stepwell.frontend.masked import Masked
 from stepwell.frontend.outside import Array, Outside
 from stepwell.frontend.promotion import fresh, full, lift
 from stepwell.frontend.pytree import Tree, flatten, paths, unflatten, with_leaves
 from stepwell.frontend.result_names import result_names
-from stepwell.frontend.runtime_bounds import Window
 from stepwell.frontend.spelling import type_text
 from stepwell.frontend.standalone_variables import Alone
 from stepwell.frontend.state.donation import donations
 from stepwell.frontend.state.variables import A_VARIABLE, TracedVariable
-from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tensor import Partial, Tensor
 from stepwell.frontend.tracing import Trace, current_trace, tracing
 from stepwell.frontend.transformations.residuals import Later, Second, with_residuals
 from stepwell.frontend.transformations.zero import without_zeros
 from stepwell.frontend.weights import is_frozen
+from stepwell.frontend.window_reductions import UNRETURNABLE
 from stepwell.runtime.weights import TracedWeights
 
 Known: TypeAlias = Callable[[str, Array], bool]
@@ -356,12 +355,8 @@ def _outside(written: Trace, results: Sequence[Tensor]) -> Outside:
 
 def result_of(value: Any, function: str) -> Tensor:
     """Return a result of the user's function as a tensor."""
-    if isinstance(value, Window | Masked):
-        raise TraceError(
-            f"{function} returned a result whose shape is not known while tracing: return all "
-            "elements, numpy.where(mask, x, 0), or an array of known size that begins with them, "
-            "y[:len(values)] = values"
-        )
+    if isinstance(value, Partial):
+        raise TraceError(f"{function} returned {UNRETURNABLE}")
     try:
         return current_trace().solid(lift(value))
     except TypeError as error:

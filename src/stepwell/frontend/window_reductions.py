@@ -27,6 +27,12 @@ ADVICE = (
     "numpy.where(numpy.arange(n) < i, x, 0)"
 )
 
+UNRETURNABLE = (
+    "a result whose shape is not known while tracing: return all elements, "
+    "numpy.where(mask, x, 0), or an array of known size that begins with them, "
+    "y[:len(values)] = values"
+)
+
 
 class Masked(ABC):
     """An array of which only the elements within bounds count: its reductions."""

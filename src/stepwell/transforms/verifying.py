@@ -6,7 +6,7 @@ import os
 from contextvars import ContextVar
 
 VARIABLE = "STEPWELL_VERIFY"
-"""0: no checks; buffers: passes check the buffers they create; 1: all checks after each stage."""
+"""Nothing or 0: no checks; buffers: passes check the buffers they create; 1: all checks."""
 
 verify_each: ContextVar[bool] = ContextVar("verify_each", default=False)
 """Whether a tool was asked to verify after each pass."""
@@ -14,9 +14,13 @@ verify_each: ContextVar[bool] = ContextVar("verify_each", default=False)
 
 def checks_buffers() -> bool:
     """Whether the results of passes on buffers are proved."""
-    return verify_each.get() or os.environ.get(VARIABLE, "0") != "0"
+    return verify_each.get() or _asked() != "0"
 
 
 def checks_all() -> bool:
     """Whether the module is verified after each stage."""
-    return os.environ.get(VARIABLE, "0") not in ("0", "buffers")
+    return _asked() not in ("0", "buffers")
+
+
+def _asked() -> str:
+    return os.environ.get(VARIABLE) or "0"

@@ -12,10 +12,11 @@ from typing import Any, TypeAlias
 
 from stepwell.core.shapes import Shape, show
 from stepwell.frontend.creation import iota
+from stepwell.frontend.errors import TraceError
 from stepwell.frontend.promotion import as_dtype, lift
 from stepwell.frontend.pytree import REGISTERED, Branch, Tree, count, flatten, paths, unflatten
 from stepwell.frontend.spelling import Verbatim
-from stepwell.frontend.tensor import Tensor
+from stepwell.frontend.tensor import Partial, Tensor
 from stepwell.frontend.tracing import current_trace
 from stepwell.frontend.transformations.axes import Axis, named, spelled
 from stepwell.frontend.transformations.regions import Results, write_region
@@ -26,6 +27,7 @@ from stepwell.frontend.transformations.transformed import (
     name_of,
     signature_of,
 )
+from stepwell.frontend.window_reductions import UNRETURNABLE
 
 Axes: TypeAlias = Any
 """An axis, None, or a container of axes: a prefix of the structure of the batched values."""
@@ -266,6 +268,8 @@ class Batched:
         leaves, tree = flatten(returned)
         found: list[Tensor] = []
         for path, leaf in zip(paths(tree, "its result"), leaves, strict=True):
+            if isinstance(leaf, Partial):
+                raise TraceError(f"'{self.name}', given to vmap, returned {UNRETURNABLE}")
             try:
                 found.append(lift(leaf))
             except TypeError:
