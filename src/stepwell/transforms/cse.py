@@ -96,7 +96,7 @@ def _commutes(kind: type[Operation]) -> bool:
 
 
 def _key(op: Operation) -> Hashable:
-    """Return the key that equal ops share, except for their regions.
+    """Return the key that equal ops share, with what their regions read from outside.
 
     Result types hash slowly, so they are left out where operands nearly always determine them.
     """
@@ -110,8 +110,20 @@ def _key(op: Operation) -> Hashable:
         tuple(op.properties.items()),
         tuple(op.attributes.items()),
         types,
+        _captured(op) if op.regions else (),
         times_again(op.location) if type(op.location) in _NAMED and _is_of_tensors(op) else 0,
     )
+
+
+def _captured(op: Operation) -> tuple[SSAValue, ...]:
+    """Return the values from outside that the regions of an op read, in order."""
+    inside, found = set[SSAValue](), list[SSAValue]()
+    for each in op.walk():
+        if each is not op:
+            found += [value for value in each.operands if value not in inside]
+        inside.update(each.results)
+        inside.update(a for region in each.regions for block in region.blocks for a in block.args)
+    return tuple(found)
 
 
 def _is_of_tensors(op: Operation) -> bool:
