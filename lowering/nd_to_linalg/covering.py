@@ -9,7 +9,7 @@ from math import prod
 from xdsl.dialects import tensor
 from xdsl.ir import SSAValue
 
-from stepwell.core.shapes import DYNAMIC, Shape
+from stepwell.core.shapes import DYNAMIC
 from stepwell.dialects.nd.creation import FullOp
 from stepwell.dialects.nd.indexing import DynamicUpdateSliceOp
 from stepwell.dialects.nd.syntax import shape_of
@@ -28,20 +28,21 @@ def leave_out_covered(lowering: Lowering, op: DynamicUpdateSliceOp, x: SSAValue)
     Where ``op`` is the last of several updates that together cover a splat, the first of them
     updates an empty tensor instead.
     """
-    parts: list[Part] = []
-    last: DynamicUpdateSliceOp | None = None
-    at = op
-    while (part := _part(at)) is not None and (at is op or at.y.has_one_use()):
-        parts.append(part)
-        last = at
-        if not isinstance(at.x.owner, DynamicUpdateSliceOp):
-            break
-        at = at.x.owner
-    if last is None or not isinstance(last.x.owner, FullOp) or not _cover(parts, shape_of(op.x)):
+    part = _part(op)
+    if part is None:
+        return x
+    before = lowering.updates.get(op.x.owner) if op.x.has_one_use() else None
+    first, elements = before or (op, 0)
+    elements += prod(map(len, part))
+    lowering.updates[op] = first, elements
+    if not isinstance(first.x.owner, FullOp) or elements != prod(shape_of(op.x)):
+        return x
+    parts = _parts(first, op)
+    if not all(any(map(never_meet, a, b)) for a, b in combinations(parts, 2)):
         return x
     type = tensor_type(x)
     empty = Sizes(lowering).empty(list(shape_of(op.x)), type.element_type)
-    if last is op:
+    if first is op:
         return empty
     insert = x.owner
     for _ in parts[2:]:
@@ -65,8 +66,12 @@ def _part(op: DynamicUpdateSliceOp) -> Part | None:
     return tuple(places) if len(places) == len(shape_of(op.x)) else None
 
 
-def _cover(parts: Sequence[Part], whole: Shape) -> bool:
-    """Whether the parts are disjoint and cover the whole."""
-    if sum(prod(map(len, part)) for part in parts) != prod(whole):
-        return False
-    return all(any(map(never_meet, a, b)) for a, b in combinations(parts, 2))
+def _parts(first: DynamicUpdateSliceOp, last: DynamicUpdateSliceOp) -> Sequence[Part]:
+    """Return the indices that each of several successive updates writes."""
+    parts, at = list[Part](), last
+    while (part := _part(at)) is not None:
+        parts.append(part)
+        if at is first or not isinstance(at.x.owner, DynamicUpdateSliceOp):
+            break
+        at = at.x.owner
+    return parts

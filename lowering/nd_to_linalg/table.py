@@ -49,6 +49,8 @@ class Lowering:
     """The op being lowered."""
     resources: dict[str, Resource] = field(default_factory=dict[str, "Resource"])
     """The weights that the function reads, by name."""
+    updates: dict[Any, tuple[Any, int]] = field(default_factory=dict[Any, tuple[Any, int]])
+    """For each update the first of those that it continues, and how many elements they write."""
     entry: Block = field(init=False)
     """The block whose arguments are those of the function."""
 

@@ -23,10 +23,11 @@ def result_names(module: ModuleOp, entry: str) -> tuple[str, ...]:
     returned = last.operands if isinstance(last, func.ReturnOp) else ()
     given = function.res_attrs.data if function.res_attrs else (DictionaryAttr({}),) * len(returned)
     found: list[str] = []
+    taken: dict[str, int] = {}
     for value, attributes in zip(returned, given, strict=False):
         attribute = attributes.data.get(NAME)
         name = attribute.data if isinstance(attribute, StringAttr) else value.name_hint or ""
-        found.append(_fresh(name, found) if name else "")
+        found.append(_fresh(name, taken) if name else "")
     return tuple(found)
 
 
@@ -49,9 +50,12 @@ def _function(module: ModuleOp, entry: str) -> func.FuncOp | None:
     return None
 
 
-def _fresh(name: str, taken: Sequence[str]) -> str:
-    number, found = 0, name
+def _fresh(name: str, taken: dict[str, int]) -> str:
+    """Return a name that is not taken yet; a number after it says how many times it was."""
+    number, found = taken.get(name, 0), name
     while found in taken:
         number += 1
         found = f"{name}_{number}"
+    taken[name] = number
+    taken.setdefault(found, 0)
     return found
