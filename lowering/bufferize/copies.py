@@ -13,7 +13,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from stepwell.analysis.sizes import Sizes
 from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.assignment import Assignment, Storage
-from stepwell.lowering.bufferize.intervals import Positions, Variable
+from stepwell.lowering.bufferize.intervals import Holes, Positions, Variable
 from stepwell.lowering.bufferize.kernel_summary import KernelSummary
 from stepwell.lowering.bufferize.views import Slice, Steps, join, run_time_values
 from stepwell.transforms.passes import fail
@@ -138,7 +138,8 @@ class Copies:
         if isinstance(root.owner, scf.IfOp):
             made = self.positions.end(root.owner)
         around = self.positions.outermost(made, op)
-        holes = tuple(join(steps, (box,)) for box in but if self.is_invariant((box,), around))
+        kept = [box for box in but if around is None or self.is_invariant((box,), around)]
+        holes = Holes(join(steps, (box,)) if steps else (box,) for box in kept) if kept else ()
         spans = self.positions.spans(made, op, position)
         reads = variable.live(spans, steps, holes)
         if operand >= 0:

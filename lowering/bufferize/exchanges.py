@@ -127,7 +127,7 @@ class Exchanges:
                 copy.removed = True
                 hoisted = copies.copy("init", loop.op, init.value, value, start, (box,), (box,))
                 hoisted.why = "a loop keeps this part in two buffers"
-                copies.variables[value].live([(start, end)], (box,), ())
+                self.interference.lengthen(copies.variables[value], [(start, end)], (box,))
 
     def _keeps(self, copy: Copy, buffers: Sequence[Storage]) -> bool:
         """Whether a copy moves elements from one of two buffers to the same place in the other."""

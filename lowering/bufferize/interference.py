@@ -6,9 +6,7 @@ every other copy is one. So each coalescing step keeps a correct program correct
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 
 from xdsl.ir import Operation
 
@@ -16,6 +14,7 @@ from stepwell.dialects import kernel
 from stepwell.lowering.bufferize.assignment import Member, Storage
 from stepwell.lowering.bufferize.copies import Copies, Copy, Loop
 from stepwell.lowering.bufferize.intervals import Reads, Variable
+from stepwell.lowering.bufferize.member_index import MemberIndex
 from stepwell.lowering.bufferize.views import (
     Steps,
     covers,
@@ -37,6 +36,8 @@ class Interference:
         self.copies, self.sizes, self.assigned = copies, copies.sizes, copies.assigned
         self.results: list[Storage] = []
         """The results of loops that may be one of several buffers, later ones last."""
+        self._indices: dict[Storage, MemberIndex] = {}
+        """The members of each buffer that others have been compared with."""
 
     # -- copies
 
@@ -105,11 +106,26 @@ class Interference:
         aliases, others = self._aliases(inner), self._aliases(outer)
         if aliases is None or others is None:
             return why_not(inner, outer)
-        group, others = [*inner.members, *aliases], [*outer.members, *others]
+        group, members = [*inner.members, *aliases], self._indexed(outer, others)
         undo = self.assigned.coalesce(inner, outer, view)
-        if why := self._interfere(group, others, view):
+        if why := self._interfere(group, members, view):
             undo()
+        else:
+            self._indices.pop(inner, None)
         return why
+
+    def _indexed(self, storage: Storage, aliases: Sequence[Member]) -> MemberIndex:
+        """Return the members of a buffer, and of those that may alias it, by time and place."""
+        if aliases:
+            return MemberIndex([*storage.members, *aliases])
+        index = self._indices.setdefault(storage, MemberIndex())
+        index.members = storage.members  # which only grow
+        return index
+
+    def lengthen(self, variable: Variable, spans: list[tuple[int, int]], steps: Steps) -> None:
+        """Record further live intervals of a part of a tensor."""
+        variable.live(spans, steps, ())
+        self._indices.clear()
 
     def _view_dominates_writes(self, inner: Storage, outer: Storage, view: Steps) -> bool:
         """Whether the sizes and offsets of ``view`` dominate every write to ``inner``."""
@@ -149,7 +165,7 @@ class Interference:
         loop.results[number] = storage
         self.results.append(storage)
         others = self._aliases(storage)
-        if others is None or self._interfere(storage.members, others, ()):
+        if others is None or self._interfere(storage.members, MemberIndex(others), ()):
             storage.kind, storage.ends, storage.loop = "local", [], None
             del loop.results[number]
             self.results.remove(storage)
@@ -190,21 +206,15 @@ class Interference:
 
     # -- the predicate
 
-    def _interfere(self, inner: Sequence[Member], outer: Sequence[Member], view: Steps) -> str:
+    def _interfere(self, inner: Sequence[Member], outer: MemberIndex, view: Steps) -> str:
         """Return how a member of ``inner``, seen through ``view``, interferes with ``outer``.
 
         The result is a message for the remark, or "" if there is no interference.
         """
-        inner, outer = (sorted(each, key=lambda m: m.variable.start) for each in (inner, outer))
-        starts = [m.variable.start for m in outer]
-        stops = list(accumulate((m.variable.stop for m in outer), max))
-        for member in inner:
+        for member in sorted(inner, key=lambda m: m.variable.start):
             a = member._replace(steps=join(view, member.steps))
             box = part(a.steps)
-            for n in range(bisect_right(starts, a.variable.stop) - 1, -1, -1):
-                if stops[n] < a.variable.start:
-                    break
-                b = outer[n]
+            for b in outer.near(a.variable, box):
                 ways = [w for w in ((a, b), (b, a)) if w[0].variable.may_overwrite(w[1].variable)]
                 if not ways or disjoint(self.sizes, box, part(b.steps)):
                     continue

@@ -22,6 +22,14 @@ BEFORE, WRITTEN, RUN, GRAIN = 0, 1, 2, 3
 """Positions of an op: copies read, copies write, the op runs; and the number of positions."""
 
 
+class Holes(tuple[Steps, ...]):
+    """Parts of a part that are not read. They compare by identity: a chain has thousands."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
 @dataclass
 class Reads:
     """The reads of the same part of one tensor."""
@@ -44,7 +52,7 @@ class Variable:
     """The positions of its first and its last write that is not removed."""
     writes: list[tuple[int, Steps, Any]] = field(default_factory=list[tuple[int, Steps, Any]])
     """For each write its position, the part written, and the result or copy that writes it."""
-    removed: list[Any] = field(default_factory=list[Any])
+    removed: set[Any] = field(default_factory=set[Any])
     """The copies among those that write nothing."""
     reads: dict[tuple[Steps, tuple[Steps, ...]], Reads] = field(
         default_factory=dict[tuple[Steps, tuple[Steps, ...]], Reads]
@@ -60,7 +68,7 @@ class Variable:
 
     def remove(self, by: Any) -> None:
         """Record that the writes by a copy write nothing."""
-        self.removed.append(by)
+        self.removed.add(by)
         left = [position for position, _, other in self.writes if other not in self.removed]
         self.written = (min(left), max(left)) if left else None
 

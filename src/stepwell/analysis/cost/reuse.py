@@ -13,6 +13,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from stepwell.analysis.constness import entries
 from stepwell.analysis.cost.accesses import VIEWS, assumed, strides_of
 from stepwell.analysis.structured import bits_of, constant_of, element
+from stepwell.core.intervals import Intervals
 from stepwell.dialects import kernel
 
 
@@ -30,6 +31,11 @@ class Part:
     """Size of each axis, and bytes between neighbours along it, the longest steps first."""
     moves: bool = False
     """Whether it begins where only the run knows: elsewhere in each iteration of a loop."""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Where it begins and ends: boxes that do not overlap there have no byte in common."""
+        return self.begin, self.begin + self.reach
 
     def common(self, other: Part) -> float:
         """Return which part of the bytes, from 0 to 1, is also in another box of the root.
@@ -89,10 +95,8 @@ def _of_function(function: func.FuncOp) -> Iterator[tuple[str, list[float]]]:
     before = [0.0]
     for total in totals:
         before.append(before[-1] + total)
-    uses: dict[SSAValue, list[tuple[int, Part]]] = {}
-    for number, each in enumerate(parts):
-        for part in each:
-            uses.setdefault(part.root, []).append((number, part))
+    last_use = dict[Part, int]()
+    used: dict[SSAValue, Intervals[Part]] = {}
     ends = {part.root: 0.0 for each in parts for part in each}
     for part in (part for each in parts for part in each):
         ends[part.root] = max(ends[part.root], part.begin + part.reach)
@@ -103,13 +107,16 @@ def _of_function(function: func.FuncOp) -> Iterator[tuple[str, list[float]]]:
     for number, (op, each) in enumerate(zip(launches, parts, strict=True)):
         distances: list[float] = []
         for k, part in enumerate(each):
-            last = max(
-                (n for n, use in uses[part.root] if n < number and part.common(use)), default=-1
-            )
+            found = used.setdefault(part.root, Intervals()).overlapping(*part.ends)
+            last = max((last_use[other] for other in found if part.common(other)), default=-1)
             since = before[number] - before[last] if last >= 0 else before[-1]
             if not part.moves:
                 since = min(since, in_loop[_loop_of(op)])
             distances.append(WITH_ANOTHER if _is_beside(k, each) else min(since, all_bytes))
+        for part in each:
+            if part not in last_use:
+                used[part.root].add(*part.ends, part)
+            last_use[part] = number
         yield op.callee.string_value(), distances
 
 
