@@ -22,7 +22,6 @@ from typing import ClassVar
 from xdsl.context import Context
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from stepwell.analysis.constness import constant_arguments
@@ -36,7 +35,7 @@ from stepwell.analysis.levels import (
     schedule_of,
     write_schedule,
 )
-from stepwell.analysis.structured import bits_of, element, indices, stride
+from stepwell.analysis.structured import stride
 from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel import choices
@@ -346,8 +345,7 @@ def _many(ops: Sequence[Loops], axis: int, width: int, machine: Machine) -> int:
     """Return how many vectors along a shared loop are in flight in every op.
 
     Sums over the rows of a matrix read each row in runs: long runs are prefetched by hardware, so
-    the sums use half the registers; a quarter where other ops of the kernel have as much work, and
-    only as long as the L2 cache holds the part of the rows that one op passes to another.
+    the sums use half the registers; a quarter where other ops of the kernel have as much work.
     """
     many = min(at_once(loops, axis, width) for loops in ops)
     sums = [loops for loops in ops if sums_rows(loops, axis)]
@@ -355,29 +353,10 @@ def _many(ops: Sequence[Loops], axis: int, width: int, machine: Machine) -> int:
         return many
     most = machine.vector_registers // 2 // max(len(loops.op.outputs) for loops in sums)
     if len(sums) > 1 or many < 4:
-        most = min(most // 2, machine.l2 * 3 // 4 // max(_read_again(ops, width), 1))
+        most //= 2
     while many * 2 <= most and many * 4 * width <= sums[0].size(axis):
         many *= 2
     return many
-
-
-def _read_again(ops: Sequence[Loops], width: int) -> int:
-    """Return the bytes that a vector of columns has in values which several ops touch."""
-    touched: dict[SSAValue, int] = {}
-    again = 0
-    for loops in ops:
-        op = loops.op
-        if not isinstance(op, linalg.GenericOp):
-            continue
-        where = indices(op)
-        found = dict(zip(op.operands, where, strict=True))
-        found |= zip(op.results, where[len(op.inputs) :], strict=True)
-        for value, index in found.items():
-            touched[value] = touched.get(value, 0) + 1
-            if touched[value] == 2:
-                own = {k for expr in index for k in expr.used_dims() if not loops.parallel[k]}
-                again += prod(map(loops.size, own)) * width * bits_of(element(value)) // 8
-    return again
 
 
 def _tile(nest: Nest, contraction: Loops, width: int, machine: Machine) -> None:
