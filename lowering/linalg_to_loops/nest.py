@@ -27,7 +27,6 @@ from stepwell.lowering.linalg_to_loops.tails import (
     Loop,
     Taken,
     further,
-    ragged_steps,
     steps,
     walk_through,
 )
@@ -76,9 +75,9 @@ def _shared_loop(frame: Frame, k: int, opened: Bounds | None) -> Loop:
     known, vectors = extent.number is not None, k == plan.axis
     tail, width = levels.tail(k), plan.first.width if vectors else 1
     least, most = plan.lengths(plan.first, k)
-    at_launch = "" if known or not vectors else tail
-    if at_launch == MASK and not frame.masks(plan.ops, k):
-        at_launch = ""
+    ends = "" if known or not vectors else tail
+    if ends == MASK and not frame.masks(plan.ops, k):
+        ends = ""
     if opened or not known:
         parts: Sequence[tuple[Bounds, Sequence[int]]] = [(bounds, _sizes(frame, k))]
     else:
@@ -87,7 +86,7 @@ def _shared_loop(frame: Frame, k: int, opened: Bounds | None) -> Loop:
     padded = any(padding.masked for padding in plan.padding.values())
     return Loop(
         *(k, bounds, parts, width, levels.step(k) // width),
-        at_launch=at_launch,
+        ends=ends,
         one_text=padded and levels.step(k) == width,
         extent=extent,
         least=least,
@@ -234,20 +233,15 @@ def _own_loop(frame: Frame, op: Structured, k: int) -> Loop:
         return Loop(k, bounds, [(bounds, [1])])
     extent, width, count = (upper - lower).number, op.width, op.interleave
     ends_together = op.tail == OVERLAP and width > 1
-    if ends_together and extent is not None and extent >= width and extent % width:
-        parts: list[tuple[Bounds, Sequence[int]]] = []
-        for size, often in ragged_steps(extent, width, count):
-            parts.append(((lower, lower + size * often), [size]))
-            lower = lower + size * often
-        return Loop(k, bounds, parts, width, overlaps=True)
-    at_launch = MASK if upper.number is None and frame.masks([op], k) else ""
-    if ends_together and lower.number == 0 and upper.number is None:
-        at_launch = OVERLAP
+    least, most = frame.lengths(op, k) if extent is None else (extent, extent)
+    known = extent is not None and extent >= width and extent % width > 0
+    ends = MASK if upper.number is None and frame.masks([op], k) else ""
+    if ends_together and (known or (lower.number == 0 and upper.number is None)):
+        ends = OVERLAP
     parts = [(bounds, steps(width, count))]
-    least, most = frame.lengths(op, k)
     return Loop(
         *(k, bounds, parts, width, count),
-        at_launch=at_launch,
+        ends=ends,
         extent=upper,
         least=least,
         most=most,

@@ -78,8 +78,8 @@ class Loop:
     width: int = 1
     count: int = 1
     """The vectors of a step."""
-    at_launch: str = PEEL
-    """How vectors end where the extent is known at launch only."""
+    ends: str = PEEL
+    """How vectors end, if not in parts that are known."""
     extent: Index = ZERO
     least: int = 0
     """The least extent."""
@@ -97,16 +97,16 @@ class Loop:
         """Return a step; one that is narrower than a vector has a vector of its own."""
         if self.shifts:
             start = writer.minimum(start, self.extent - Index.of(size))
-        narrow = 1 < size < self.width and self.at_launch == OVERLAP
+        narrow = 1 < size < self.width and self.ends == OVERLAP
         width = size if narrow else self.width
         return Taken(self.begin + start, size, width, self.overlaps, self.last)
 
 
 def walk_through(writer: Writer, loop: Loop, inside: Inside) -> None:
     """Write a loop; ``inside`` writes the contents of each step."""
-    if loop.at_launch == OVERLAP:
+    if loop.ends == OVERLAP:
         _overlapping(writer, loop, inside)
-    elif loop.at_launch == MASK:
+    elif loop.ends == MASK:
         _masked(writer, loop, inside)
     else:
         for bounds, sizes in loop.parts:
@@ -185,21 +185,3 @@ def _masked(writer: Writer, loop: Loop, inside: Inside) -> None:
 def steps(width: int, count: int) -> list[int]:
     """Return the steps of a vectorised loop: ``count`` vectors, one vector, one iteration."""
     return list(dict.fromkeys([width * count, width, 1]))
-
-
-def ragged_steps(extent: int, width: int, count: int) -> list[tuple[int, int]]:
-    """Return pairs of a step and how often it is taken; each step is at most ``count`` vectors.
-
-    The last step has two vectors or more, of which one may overlap another, and ends with the loop.
-
-    >>> ragged_steps(72, 16, 4), ragged_steps(20, 16, 1), ragged_steps(515, 16, 4)
-    ([(48, 1), (24, 1)], [(20, 1)], [(64, 7), (48, 1), (19, 1)])
-    """
-    vectors = -(-extent // width)
-    last = vectors % count
-    if last < 2:
-        last = max(count, 2) if last == 0 else 2
-    last = min(last, vectors)
-    whole, rest = divmod(vectors - last, count)
-    steps = [(count * width, whole), (rest * width, 1), (extent - (vectors - last) * width, 1)]
-    return [(size, often) for size, often in steps if size and often]

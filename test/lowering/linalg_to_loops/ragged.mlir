@@ -8,10 +8,8 @@
 // CHECK-LABEL: kernel.func @columns
 // CHECK:         %[[SIX:.*]] = arith.constant 6 : index
 // CHECK:         scf.for %i = %{{.*}} to %{{.*}} step
-// CHECK-NEXT:      %{{.*}} = scf.for %k = 
-// CHECK-NEXT:        memref.load %x
-// CHECK-NEXT:        vector.load %w[%k, %{{.*}}] : memref<5x22xf32>, vector<16xf32>
-// CHECK-NEXT:        vector.load %w[%k, %[[SIX]]] : memref<5x22xf32>, vector<16xf32>
+// CHECK:             %[[J:.*]] = arith.minsi %j, %[[SIX]]
+// CHECK:             vector.load %w[%k, %[[J]]] : memref<5x22xf32>, vector<16xf32>
 // CHECK-NOT:         memref.load %w
 // CHECK:         kernel.return
 kernel.func @columns(%x: memref<9x5xf32>, %w: memref<5x22xf32>, %y: memref<9x22xf32>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0, for d1 by 32 overlap, for d2, unroll d1 by 16, vector d1 by 16]>} {
