@@ -79,3 +79,24 @@ def test_slices_are_chosen_from_and_measured() -> None:
 def test_a_truth_of_numpy_stands_beside_a_traced_one() -> None:
     both = sw.jit(lambda x: (x > 0 and np.bool_(True), x > 0 or np.bool_(False)))
     assert [bool(v) for v in both(3.0)] == [True, True]
+
+
+def _segments(ends: Any, x: Any) -> Any:
+    """The largest element and the softmax of each segment, and an oscillator of two numbers."""
+    at, out, y = np.zeros(len(ends) - 1, np.int64), np.zeros_like(x), np.array([1.0, 0.0])
+    for i in range(len(ends) - 1):
+        a, b = ends[i], ends[i + 1]
+        if b - a and (i or x[a] > 0):
+            at[i] = a + np.argmax(x[a:b])
+            e = np.exp(x[a:b] - x[a:b].max())
+            out[a:b] = e / e.sum()
+            y = y + 0.1 * np.array([y[1], -y[0]])
+    return at, out, y
+
+
+def test_segments_of_an_array() -> None:
+    x = np.random.default_rng(6).normal(size=40)
+    x[25] = np.nan
+    ends = np.array([0, 3, 3, 20, 28, 40])
+    for found, wanted in zip(sw.jit(_segments)(ends, x), _segments(ends, x), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)

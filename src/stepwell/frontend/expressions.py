@@ -109,6 +109,16 @@ def _called(node: ast.Call) -> str:
             return ""
 
 
+def as_test(test: ast.expr) -> ast.expr:
+    """Mark the parts of a condition of which only the truth counts; return the condition."""
+    if isinstance(test, ast.BoolOp):
+        for part in test.values:
+            vars(as_test(part))["tested"] = True
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        as_test(test.operand)
+    return test
+
+
 class Expressions(ast.NodeTransformer):
     """Rewrite the conditions and calls of an expression."""
 
@@ -141,18 +151,23 @@ class Expressions(ast.NodeTransformer):
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         """Rewrite ``x if c else y``."""
+        as_test(node.test)
         self.generic_visit(node)
         call_node = runtime("ternary", node.test, later(node.body), later(node.orelse))
         return place(call_node, node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         """Rewrite ``a and b``, ``a or b``."""
+        truths = ["tested" in vars(part) for part in node.values]
         self.generic_visit(node)
         name = "and_" if isinstance(node.op, ast.And) else "or_"
-        return place(runtime(name, *map(later, node.values)), node)
+        pairs = zip(node.values, truths, strict=True)
+        parts = [runtime("truth_of", part) if only else part for part, only in pairs]
+        return place(runtime(name, *map(later, parts)), node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         """Rewrite ``not a``."""
+        as_test(node)
         self.generic_visit(node)
         if not isinstance(node.op, ast.Not):
             return node

@@ -25,7 +25,7 @@ from stepwell.frontend.flow import assert_, if_, returned
 from stepwell.frontend.growing import appending, joined
 from stepwell.frontend.instances import MAKERS, instance, is_own, is_rewritable, own
 from stepwell.frontend.known import is_known, known_array
-from stepwell.frontend.logic import and_, compare, in_, not_, or_, ternary
+from stepwell.frontend.logic import and_, compare, in_, not_, or_, ternary, truth_of
 from stepwell.frontend.loops import Items, Range, for_, while_
 from stepwell.frontend.masked import Masked
 from stepwell.frontend.promotion import has_traced
@@ -52,6 +52,7 @@ from stepwell.frontend.unbound import Maybe, Undefined
 __all__ = [
     "Undefined",
     "and_",
+    "truth_of",
     "assert_",
     "call",
     "caught",

@@ -96,6 +96,11 @@ def _selected(a: Tensor, b: Any, first: bool) -> Any:
     return typed(e.where(truth(a), *((one, other) if first else (other, one))), spec)
 
 
+def truth_of(value: Any) -> Any:
+    """Return the truth of a part of a condition."""
+    return truth(value) if isinstance(value, Tensor) else bool(value)
+
+
 def not_(value: Any) -> Any:
     """Return ``not value``."""
     return e.logical_not(truth(value)) if isinstance(value, Tensor) else not value

@@ -11,6 +11,7 @@ from typing import Any
 from stepwell.frontend.desugar import Desugar
 from stepwell.frontend.expressions import (
     Expressions,
+    as_test,
     define,
     later,
     name_of,
@@ -216,7 +217,7 @@ class Function:
             return [*self._stored([node.name]), node]
         if isinstance(node, ast.Assert):
             message = node.msg or ast.Constant(None)
-            test, said = self.expression(node.test), self.expression(message)
+            test, said = self.expression(as_test(node.test)), self.expression(message)
             return [ast.Expr(runtime("assert_", later(test), later(said)))]
         if isinstance(node, ast.Raise):
             created = [later(self.expression(copy_of(node.exc)))] if node.exc is not None else []
@@ -283,7 +284,7 @@ class Function:
         return [*checks, node]
 
     def _if(self, node: ast.If) -> list[ast.stmt]:
-        test = self.expression(node.test)
+        test = self.expression(as_test(node.test))
         written = [*node.body, *node.orelse]
         names = self._kept(written, self.live.after.get(id(node), frozenset()))
         body, orelse = self.block(node.body), self.block(node.orelse)
@@ -340,7 +341,7 @@ class Function:
             if isinstance(node.iter, ast.Name | ast.Attribute | ast.Subscript):
                 given = runtime("iterated", given)
         else:
-            given = later(self.expression(node.test))
+            given = later(self.expression(as_test(node.test)))
         if may_leave(node.body, ast.Continue):
             head.append(set_to(skipped, ast.Constant(False)))
         body = [*head, *self.block(node.body)]

@@ -153,8 +153,11 @@ class Masked(ABC):
         if bounds is None:
             self.refuse()
         self._check_some(name)
-        at = call_named(name, (self.filled(limit(self.dtype, least)),), {})
-        return e.subtract(e.maximum(at, bounds.low), bounds.low)
+        best = call_named(name[3:], (self.filled(limit(self.dtype, least)),), {})
+        found = e.logical_or(e.equal(self.values, best), e.not_equal(self.values, self.values))
+        places = iota(self.values.shape, 0, INTEGER)  # masked by the greatest, a minimum's neutral
+        first = e.where(e.logical_and(self.mask, found), places, np.iinfo(np.int64).max)
+        return e.subtract(call_named("min", (first,), {}), bounds.low)
 
     def cumsum(self) -> Any:
         """Return the cumulative sums."""

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from xdsl.dialects import scf, tensor
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from stepwell.analysis.structured import yielded
 from stepwell.transforms.structured.scalar_loops.code import refuse, truth
+from stepwell.transforms.structured.scalar_loops.elements import write_whole
 from stepwell.transforms.structured.scalar_loops.flow import is_number
 from stepwell.transforms.structured.scalar_loops.translate import Translation
 
@@ -103,12 +105,23 @@ def _sides(t: Translation, op: scf.IfOp, condition: SSAValue) -> _Sides:
         blocks.append(Block())
         with t.code.inside(blocks[-1]), t.code.bounds.where(condition, taken):
             last = t.block(region.block)
-            ends.append([t.value(v) for v in last.operands])
+            other = yielded(op.regions[1 - len(ends)].block)
+            pairs = zip(last.operands, other, strict=True)
+            ends.append([_stored(t, op, v, w) for v, w in pairs])
         if any(map(arrays.is_stale, ends[-1])):
             refuse(op, "a branch gives an array as it was before")
         changed |= arrays.changed_since(before)
         arrays.newest.update(before)
     return _Sides(blocks, list(zip(*ends, strict=True)), changed)
+
+
+def _stored(t: Translation, op: Operation, value: SSAValue, other: SSAValue) -> SSAValue:
+    """Return what a side gives; an array that is not stored yet goes where the other side's is."""
+    arrays = t.code.arrays
+    number = arrays.of.get(t.code.values.get(other, other))
+    if value in t.code.values or value not in t.views or number is None:
+        return t.value(value)
+    return write_whole(t, op, value, arrays.newest[number])
 
 
 def _one_array(t: Translation, op: Operation, pair: Pair) -> int:

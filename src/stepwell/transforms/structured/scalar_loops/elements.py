@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
@@ -51,7 +51,31 @@ def _insert(t: Translation, op: tensor.InsertOp) -> None:
     if is_number(op.dest):
         t.bind(op.result, t.value(op.scalar))
     else:
-        t.write(op, op.dest, [t.value(v) for v in op.indices], t.value(op.scalar))
+        _write(t, op, op.dest, [t.value(v) for v in op.indices], t.value(op.scalar))
+
+
+def _write(
+    t: Translation,
+    op: tensor.InsertOp | tensor.InsertSliceOp,
+    into: SSAValue,
+    place: Sequence[SSAValue],
+    new: SSAValue,
+) -> None:
+    """Store an element; of a few that are stored nowhere, such as a stack, choose where read."""
+    shape = tensor_type(into).get_shape()
+    if into in t.code.values or (before := t.views.get(into)) is None or prod(shape) > _FEW:
+        t.write(op, into, place, new)
+        return
+    code = t.code
+
+    def element(at: Sequence[SSAValue]) -> SSAValue:
+        found = code.constant(IntegerAttr(1, 1))
+        for i, axis in zip(at, place, strict=True):
+            same = code.number(arith.CmpiOp(i, axis, "eq"))
+            found = code.number(arith.AndIOp(found, same))
+        return code.number(arith.SelectOp(found, new, before(at)))
+
+    t.views[op.results[0]] = element
 
 
 def _extract_slice(t: Translation, op: tensor.ExtractSliceOp) -> None:
@@ -79,7 +103,7 @@ def _insert_slice(t: Translation, op: tensor.InsertSliceOp) -> None:
     elif is_number(op.dest):
         t.bind(op.result, t.value(op.source))
     else:
-        t.write(op, op.dest, t.places(op.static_offsets, op.offsets), t.value(op.source))
+        _write(t, op, op.dest, t.places(op.static_offsets, op.offsets), t.value(op.source))
 
 
 def _insert_part(t: Translation, op: tensor.InsertSliceOp) -> None:
@@ -190,7 +214,8 @@ def _generic(t: Translation, op: linalg.GenericOp) -> None:
         for result, value in zip(op.results, ends, strict=True):
             t.bind(result, value)
         return
-    if cost(op.body.block) >= EXPENSIVE and prod(extents(op)) > _FEW:
+    costly = cost(op.body.block) >= EXPENSIVE and prod(extents(op)) > _FEW
+    if costly and not (all(is_parallel(op)) and t.depth):
         refuse(op, "kernels compute this op with vectors")
     if not all(is_parallel(op)):
         _reduction(t, op)
@@ -204,6 +229,8 @@ def _generic(t: Translation, op: linalg.GenericOp) -> None:
         def element(
             at: Sequence[SSAValue], number: int = number, place: Sequence[int] = place
         ) -> SSAValue:
+            if costly:
+                t.nests.costly[-1] = op
             return t.iteration(op, [at[axis] for axis in place])[number]
 
         t.views[result] = element if again else _computed_once(t, op, element)

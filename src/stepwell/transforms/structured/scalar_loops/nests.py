@@ -62,6 +62,8 @@ class Nests:
     indices: list[SSAValue] = field(default_factory=list[SSAValue])
     inner: list[int] = field(default_factory=lambda: [1])
     """The most iterations of a nest outside all loops, then inside each loop being written."""
+    costly: list[Operation | None] = field(default_factory=lambda: [None])
+    """For the same places, an op that a kernel would compute with vectors."""
     writing: list[Writing] = field(default_factory=list[Writing])
 
     def write(
@@ -111,13 +113,16 @@ class Nests:
             code.bounds.order(index, size, 1)
             self.indices.append(index)
             self.inner.append(1)
+            self.costly.append(None)
             ends = self._level(
                 sizes, rest, [*at[:axis], index, *at[axis + 1 :]], given, body, may_be_vectors
             )
             self.indices.pop()
             code.put(scf.YieldOp(*ends))
         low, high = narrowed(code, block, (code.index(0), size))
-        inside = self.inner.pop()
+        inside, costly = self.inner.pop(), self.costly.pop()
+        if costly is not None and not _is_window(low, high, size):
+            refuse(costly, "kernels compute this op with vectors")
         self.inner[-1] = max(self.inner[-1], inside * _length(low, high, size))
         loop = scf.ForOp(low, high, code.index(1), carried, Region(block))
         if not rest and may_be_vectors() and _is_vector_loop(block):
@@ -200,9 +205,15 @@ class Nests:
 def _length(low: SSAValue, high: SSAValue, size: SSAValue) -> int:
     """Return the assumed number of iterations of a loop; a window's is that of a row."""
     count = number_of(size)
-    if count is None or (number_of(low) is None and number_of(high) is None):
-        return UNKNOWN_SIZE if count is None else min(count, UNKNOWN_SIZE)
-    return count
+    if count is None:
+        return UNKNOWN_SIZE
+    return min(count, UNKNOWN_SIZE) if _is_window(low, high, size) else count
+
+
+def _is_window(low: SSAValue, high: SSAValue, size: SSAValue) -> bool:
+    """Whether the run decides both ends of a loop over an axis of known size."""
+    known = [number_of(v) is not None for v in (low, high, size)]
+    return known == [False, False, True]
 
 
 def _differ(a: SSAValue, b: SSAValue) -> bool:
