@@ -8,7 +8,8 @@ After:   kernel.func @main_matmul_add_relu(%x, %w, %b, %y) attributes {kernel.sh
          %y = kernel.launch @main_matmul_add_relu ins(%x, %w, %b) outs(%e)
 
 Afterwards the host has no linalg op: every op that computes on tensors is in a kernel. A kernel
-groups the ops that can share parallel loops with less memory traffic and no less parallelism. Each
+groups the ops that can share parallel loops with less memory traffic and no less parallelism. Where
+a contraction would lose its register tile, the cost model decides. Each
 generic iterates over the shared loops first; two generics with the same iteration space inside
 those loops are merged into one with several results. Equal kernels are deduplicated.
 """
@@ -24,6 +25,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, OpResult
 
 from stepwell.analysis.structured import erase_dead
+from stepwell.core.machine import Machine
 from stepwell.lowering.outline_kernels.build import Kernel
 from stepwell.lowering.outline_kernels.grow import Cut
 from stepwell.lowering.outline_kernels.inserts import wrap_inserts
@@ -35,6 +37,7 @@ from stepwell.lowering.outline_kernels.soon import soon
 from stepwell.lowering.outline_kernels.virtual_padding import read_beyond_edges
 from stepwell.transforms.graph.outline_layers import named_after
 from stepwell.transforms.kernels.same_kernels import Shared
+from stepwell.transforms.kernels.schedule.searching import machine_of
 from stepwell.transforms.kernels.schedule.vectors import MASKED_BITS
 from stepwell.transforms.passes import Pass
 
@@ -43,24 +46,22 @@ from stepwell.transforms.passes import Pass
 class OutlineKernels(Pass):
     """Put every op that computes on tensors into a kernel.
 
-    l2 : bytes of each core's second-level cache; 0 for kernels that read and write whole tensors
-    vector_bits : bits of a vector; from 512 on loads take a mask
+    machine : the machine as NAME=VALUE with commas, or its name before them; without l2, kernels
+        read and write whole tensors
     """
 
     name = "outline-kernels"
     one_block = True
 
-    l2: int = 1 << 20
-    vector_bits: int = 256
+    machine: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Outline the kernels of each function."""
-        shared, outside = Shared(), Outside()
+        shared, outside, machine = Shared(), Outside(), machine_of(self.machine)
         for function in list(op.ops):
             if isinstance(function, func.FuncOp):
                 for block in function.body.blocks:
-                    masks = self.vector_bits >= MASKED_BITS
-                    _outline(block, function, shared, outside, bool(self.l2), masks)
+                    _outline(block, function, shared, outside, machine)
         shared.unite()
 
 
@@ -69,18 +70,18 @@ def _outline(
     function: func.FuncOp,
     shared: Shared,
     outside: Outside,
-    cached: bool,
-    masks: bool,
+    machine: Machine,
 ) -> None:
     """Outline the kernels of ``block`` and of the control flow blocks nested in it."""
     module = function.parent
     assert module is not None
+    cached = bool(machine.l2)
     if cached:
-        read_beyond_edges(block, masks)
+        read_beyond_edges(block, machine.vector_bits >= MASKED_BITS)
     wrap_inserts(block)
     erase_dead(block)
     sources: list[Operation] = []
-    for cluster in Cut(block, outside).grow(cached):
+    for cluster in Cut(block, outside, machine).grow(cached):
         arrange(cluster)
         name = kernel_name(named_after(function), cluster.members)
         sources += [
@@ -98,7 +99,7 @@ def _outline(
     for op in block.ops:
         for region in op.regions:
             for inner in region.blocks:
-                _outline(inner, function, shared, outside, cached, masks)
+                _outline(inner, function, shared, outside, machine)
 
 
 def _erase_unused(ops: list[Operation]) -> None:

@@ -154,7 +154,7 @@ class Kernel:
 
     def _capture(self, op: Operation) -> None:
         """Replace the captured values of the body of ``op`` by the kernel's values."""
-        outer = _outer_values(op)
+        outer = outer_values(op)
         for inner in op.regions[0].walk():
             if any(v in outer for v in inner.operands):
                 inner.operands = [self._inside(v) if v in outer else v for v in inner.operands]
@@ -255,7 +255,7 @@ def _stand_in(kind: Attribute, name: str | None) -> SSAValue:
     return value
 
 
-def _outer_values(op: Operation) -> dict[SSAValue, None]:
+def outer_values(op: Operation) -> dict[SSAValue, None]:
     """Return the values that ``op`` and its nested ops use and that are defined outside it."""
     return dict.fromkeys((*op.operands, *_read_inside(op)))
 

@@ -88,10 +88,10 @@ class Cluster:
     held: bool = False
     """Whether a host op uses a result: the cluster then cannot move behind that op."""
     into: Cluster | None = None
-    facts: dict[Operation, Facts] = field(init=False)
+    facts: dict[Operation, Facts] = field(default_factory=dict["Operation", "Facts"])
 
     def __post_init__(self) -> None:
-        self.facts = {op: Facts(op) for op in self.members}
+        self.facts = self.facts or {op: Facts(op) for op in self.members}
 
     def find(self) -> Cluster:
         """Return the cluster into which this one was merged, or itself."""
@@ -312,6 +312,12 @@ def _contracts(cluster: Cluster) -> linalg.GenericOp | None:
         if isinstance(op, linalg.GenericOp) and cluster.facts[op].contracts:
             return op
     return None
+
+
+def heavy_contraction(cluster: Cluster) -> linalg.GenericOp | None:
+    """Return the first contraction of a cluster, if it is worth a kernel of its own."""
+    op = _contracts(cluster)
+    return op if op is not None and cluster.facts[op].work > SERIAL else None
 
 
 def _stays_tiled(contraction: linalg.GenericOp, b: Cluster, kept: list[int]) -> bool:

@@ -11,6 +11,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from stepwell.analysis.structured import is_parallel, shape, yielded
+from stepwell.core.machine import Machine
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.sharing import is_border
 from stepwell.lowering.outline_kernels.borders import border_groups, join
@@ -21,6 +22,7 @@ from stepwell.lowering.outline_kernels.clusters import (
     waited_for,
 )
 from stepwell.lowering.outline_kernels.outside import Outside
+from stepwell.lowering.outline_kernels.predicted import slower_together
 from stepwell.transforms.passes import remark
 
 _SCALAR = ("arith", "math")
@@ -36,6 +38,7 @@ class Cut:
 
     block: Block
     outside: Outside
+    machine: Machine
     of: dict[Operation, Cluster] = field(default_factory=dict[Operation, Cluster])
     clusters: list[Cluster] = field(default_factory=list[Cluster])
     order: dict[Operation, int] = field(default_factory=dict[Operation, int])
@@ -75,7 +78,7 @@ class Cut:
                 (use,) = op.results[0].uses
                 reader = self.of[use.operation].find()
                 pairs = [(k, k) for k in range(len(reader.loops[use.operation]))]
-                self._merge(cluster, reader, pairs, reader.position)
+                self._merge(cluster, reader, self._merged(cluster, reader, pairs), reader.position)
 
     def _record_host_op(self, op: Operation) -> None:
         """Record the dependences of a host op, and hold the clusters whose results it uses."""
@@ -142,19 +145,23 @@ class Cut:
             remark(where, "not in the kernel of numbers that others wait for as well")
             return
         pairs = merged_loops(first, last)
-        if why := refusal(first, last, pairs):
+        merged = self._merged(first, last, pairs)
+        why = refusal(first, last, pairs) or slower_together(first, last, merged, self.machine)
+        if why:
             remark(where, f"not in the kernel of what feeds it: {why}")
             return
-        self._merge(first, last, pairs, first.position if hoists else last.position)
+        self._merge(first, last, merged, first.position if hoists else last.position)
 
-    def _merge(
-        self, first: Cluster, last: Cluster, pairs: list[tuple[int, int]], position: int
-    ) -> None:
+    def _merged(self, first: Cluster, last: Cluster, pairs: list[tuple[int, int]]) -> Cluster:
+        """Return the ops of both clusters as one, with the loops of ``pairs`` shared."""
         loops = {op: [own[i] for i, _ in pairs] for op, own in first.loops.items()}
         loops |= {op: [own[j] for _, j in pairs] for op, own in last.loops.items()}
-        first.members = sorted((*first.members, *last.members), key=self.order.__getitem__)
-        first.loops = loops
-        first.facts |= last.facts
+        members = sorted((*first.members, *last.members), key=self.order.__getitem__)
+        return Cluster(members, loops, 0, facts=first.facts | last.facts)
+
+    def _merge(self, first: Cluster, last: Cluster, merged: Cluster, position: int) -> None:
+        """Replace both clusters by ``merged``, at a position."""
+        first.members, first.loops, first.facts = merged.members, merged.loops, merged.facts
         first.position = position
         first.host = max(first.host, last.host)
         first.needs = {c.find() for c in first.needs | last.needs} - {first, last}

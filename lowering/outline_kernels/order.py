@@ -13,10 +13,15 @@ from stepwell.lowering.outline_kernels.clusters import Cluster
 
 
 def arrange(cluster: Cluster) -> None:
-    """Order the shared loops of ``cluster``: as its output in memory, a tile's two loops last."""
+    """Order the shared loops of ``cluster``."""
+    cluster.loops = shared_loops(cluster)
+
+
+def shared_loops(cluster: Cluster) -> dict[Operation, list[int]]:
+    """Return the shared loops of each op: as the output lies in memory, a tile's two loops last."""
     last = cluster.members[-1]
     if not isinstance(last, linalg.GenericOp):
-        return
+        return cluster.loops
     own = cluster.loops[last]
     sums = [op for op in cluster.members if isinstance(op, linalg.GenericOp) and contracts(op)]
     if len(sums) > 1:
@@ -27,7 +32,7 @@ def arrange(cluster: Cluster) -> None:
         order = tiled(sums[0], cluster.loops[sums[0]], memory_order(last, own), written)
     else:
         order = shared_order(last, own, len(cluster.members) == 1)
-    cluster.loops = {op: [loops[j] for j in order] for op, loops in cluster.loops.items()}
+    return {op: [loops[j] for j in order] for op, loops in cluster.loops.items()}
 
 
 def _rows_last(

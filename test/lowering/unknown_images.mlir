@@ -1,6 +1,6 @@
-// RUN: %stepwell-opt %s -p 'decompose,nd-to-linalg,canonicalize,cse,propagate-layouts,fuse-elementwise,outline-kernels{vector_bits=512},schedule{machine="vector_bits=512"}' | filecheck %s
-// RUN: %stepwell-opt %s -p 'decompose,nd-to-linalg,canonicalize,cse,propagate-layouts,fuse-elementwise,outline-kernels{vector_bits=512},schedule{machine="vector_bits=512"},bufferize,plan-memory,linalg-to-loops' | filecheck %s --check-prefix=LOOPS
-// RUN: %stepwell-opt %s -p 'decompose,nd-to-linalg,canonicalize,cse,propagate-layouts,fuse-elementwise,outline-kernels{vector_bits=256}' | filecheck %s --check-prefix=COPIED
+// RUN: %stepwell-opt %s -p 'decompose,nd-to-linalg,canonicalize,cse,propagate-layouts,fuse-elementwise,outline-kernels{machine="vector_bits=512"},schedule{machine="vector_bits=512"}' | filecheck %s
+// RUN: %stepwell-opt %s -p 'decompose,nd-to-linalg,canonicalize,cse,propagate-layouts,fuse-elementwise,outline-kernels{machine="vector_bits=512"},schedule{machine="vector_bits=512"},bufferize,plan-memory,linalg-to-loops' | filecheck %s --check-prefix=LOOPS
+// RUN: %stepwell-opt %s -p 'decompose,nd-to-linalg,canonicalize,cse,propagate-layouts,fuse-elementwise,outline-kernels{machine="vector_bits=256"}' | filecheck %s --check-prefix=COPIED
 
 // An image of unknown size has virtual padding where loads take a mask: rows at its borders run alone,
 // and a vector enables the lanes that are columns of the image.
