@@ -16,6 +16,7 @@ from xdsl.ir.affine import AffineExpr
 
 from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
 from stepwell.analysis.structured import bits_of, element, linear, stride
+from stepwell.core.dot_instructions import WORD
 from stepwell.core.machine import Machine
 from stepwell.transforms.kernels.schedule.reasons import explain_choice
 from stepwell.transforms.kernels.schedule.vectors import MIN_LANES, Loops, busy, full_lanes, page
@@ -111,7 +112,7 @@ MIN_BLOCK_PANELS = 2
 the L2 cache more often than more rows are read from there."""
 MAX_WORDS_DEPTH_BYTES = 2048
 """Depth in bytes of a panel of words that leaves room for rows in the L2 cache."""
-WORD_BYTES = 4
+WORD_BYTES = WORD // 8
 """Bytes of a word."""
 ROW_PADDING_BYTES = 64
 """Bytes of padding between packed rows."""
@@ -442,7 +443,7 @@ def block_of_words(
     deep = _depth_of_words(found, long, before, columns, in_place)
     whole = found.extents[last] != DYNAMIC_INDEX and long <= deep
     depth = deep // size
-    lanes, bytes = machine.vector_bits // 32, before * deep
+    lanes, bytes = machine.full_lanes(WORD), before * deep
     most = machine.l2 // 2 // bytes
     if not in_place:
         most = min(most, MAX_SCRATCH_BYTES // (bytes + ROW_PADDING_BYTES) // lanes * lanes)

@@ -39,9 +39,6 @@ count."""
 MIN_IMBALANCE = 1 + MODEL_ERROR / 2
 """Ratio of the longest thread's time to an even share below which no more than half of the model's
 error can be gained."""
-MAX_WORK_PER_NS = 400
-"""Additions and accesses of a core in a nanosecond, at most: six instructions a cycle, of 16
-elements each, at 4 GHz."""
 MAX_PREDICTIONS = 48
 """Predictions for one kernel: ten to twenty milliseconds (`python bench/predicted.py --speed`)."""
 
@@ -171,7 +168,8 @@ def stay_alone(nest: Nest, schedule: Schedule, machine: Machine) -> Schedule:
     A kernel with enough work to take longer than ten launches is left as it is.
     """
     work = sum(loops.iterations * loops.work for loops in nest.ops)
-    if work > 10 * machine.launch * MAX_WORK_PER_NS:
+    a_nanosecond = machine.issue * machine.full_lanes(32) * machine.clock / 1000
+    if work > 10 * machine.launch * a_nanosecond:
         return schedule
     function, levels = nest.function, KernelLevels(nest.function, schedule)
     several = machine.threads > 1 and machine.kind == "cpu" and levels.parallel
