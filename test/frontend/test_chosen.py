@@ -81,8 +81,9 @@ def test_a_truth_of_numpy_stands_beside_a_traced_one() -> None:
     assert [bool(v) for v in both(3.0)] == [True, True]
 
 
-def _segments(ends: Any, x: Any) -> Any:
-    """The largest element and the softmax of each segment, and an oscillator of two numbers."""
+def _segments(ends: Any, x: Any, near: Any, rows: Any) -> Any:
+    """Largest elements, softmax and means of rows of segments; an oscillator of two numbers."""
+    means = np.zeros((len(ends) - 1, 3))
     at, out, y = np.zeros(len(ends) - 1, np.int64), np.zeros_like(x), np.array([1.0, 0.0])
     for i in range(len(ends) - 1):
         a, b = ends[i], ends[i + 1]
@@ -90,13 +91,15 @@ def _segments(ends: Any, x: Any) -> Any:
             at[i] = a + np.argmax(x[a:b])
             e = np.exp(x[a:b] - x[a:b].max())
             out[a:b] = e / e.sum()
+            means[i] = rows[near[a:b]].mean(axis=0) + x[a:b] @ rows[near[a:b]]
             y = y + 0.1 * np.array([y[1], -y[0]])
-    return at, out, y
+    return at, out, y, means
 
 
 def test_segments_of_an_array() -> None:
     x = np.random.default_rng(6).normal(size=40)
     x[25] = np.nan
-    ends = np.array([0, 3, 3, 20, 28, 40])
-    for found, wanted in zip(sw.jit(_segments)(ends, x), _segments(ends, x), strict=True):
+    near, rows = np.arange(40) % 7, np.random.default_rng(7).random((7, 3))
+    given = np.array([0, 3, 3, 20, 28, 40]), x, near, rows
+    for found, wanted in zip(sw.jit(_segments)(*given), _segments(*given), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12)

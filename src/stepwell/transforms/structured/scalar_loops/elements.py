@@ -23,7 +23,7 @@ from stepwell.analysis.structured import (
 )
 from stepwell.dialects import kernel
 from stepwell.dialects.types import tensor_type
-from stepwell.transforms.structured.scalar_loops.code import refuse, truth
+from stepwell.transforms.structured.scalar_loops.code import Refused, refuse, truth
 from stepwell.transforms.structured.scalar_loops.flow import (
     constant,
     is_number,
@@ -230,20 +230,29 @@ def _generic(t: Translation, op: linalg.GenericOp) -> None:
             at: Sequence[SSAValue], number: int = number, place: Sequence[int] = place
         ) -> SSAValue:
             if costly:
-                t.nests.costly[-1] = op
+                t.nests.costly[-1] = Refused(op, "kernels compute this op with vectors")
             return t.iteration(op, [at[axis] for axis in place])[number]
 
-        t.views[result] = element if again else _computed_once(t, op, element)
+        t.views[result] = element if again else _computed_once(t, op, element, not costly)
 
 
-def _computed_once(t: Translation, op: Operation, element: Element) -> Element:
-    """Return an element function that refuses where an element would be computed repeatedly."""
+def _computed_once(
+    t: Translation, op: Operation, element: Element, in_windows: bool = False
+) -> Element:
+    """Return an element function that refuses where an element would be computed repeatedly.
+
+    in_windows : whether it may be computed for each result that a loop over a window computes
+    """
     depth, outer = t.depth, len(t.nests.indices)
+    why = "values that the loop reads would be computed again in each iteration"
 
     def checked(at: Sequence[SSAValue]) -> SSAValue:
         used = {t.code.bounds.sum_of(i)[0] for i in at}
-        if t.depth > depth or not used.issuperset(t.nests.indices[outer:]):
-            refuse(op, "values that the loop reads would be computed again in each iteration")
+        again = not used.issuperset(t.nests.indices[outer:])
+        if t.depth > depth or (again and not in_windows):
+            refuse(op, why)
+        if again:
+            t.nests.costly[-1] = Refused(op, why)
         return element(at)
 
     return checked

@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import AnyFloat, IndexType, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from stepwell.transforms.structured.scalar_loops.bounds import number_of
-from stepwell.transforms.structured.scalar_loops.code import Code, refuse
+from stepwell.transforms.structured.scalar_loops.code import Code, Refused, refuse
 from stepwell.transforms.structured.scalar_loops.flow import is_outside
 from stepwell.transforms.structured.scalar_loops.narrowing import narrowed
 
@@ -62,8 +62,8 @@ class Nests:
     indices: list[SSAValue] = field(default_factory=list[SSAValue])
     inner: list[int] = field(default_factory=lambda: [1])
     """The most iterations of a nest outside all loops, then inside each loop being written."""
-    costly: list[Operation | None] = field(default_factory=lambda: [None])
-    """For the same places, an op that a kernel would compute with vectors."""
+    costly: list[Refused | None] = field(default_factory=lambda: [None])
+    """For the same places, why an element there is too costly unless the loop is a window's."""
     writing: list[Writing] = field(default_factory=list[Writing])
 
     def write(
@@ -122,7 +122,7 @@ class Nests:
         low, high = narrowed(code, block, (code.index(0), size))
         inside, costly = self.inner.pop(), self.costly.pop()
         if costly is not None and not _is_window(low, high, size):
-            refuse(costly, "kernels compute this op with vectors")
+            raise costly
         self.inner[-1] = max(self.inner[-1], inside * _length(low, high, size))
         loop = scf.ForOp(low, high, code.index(1), carried, Region(block))
         if not rest and may_be_vectors() and _is_vector_loop(block):
