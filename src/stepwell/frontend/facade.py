@@ -31,16 +31,18 @@ _PLAIN = (
 """Names that are NumPy's own even in a trace: their arguments are never traced."""
 
 
+_ABSTRACT = frozenset(
+    {np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact}
+    | {np.floating}
+)
+"""Classes of scalar types of which we have some; NumPy warns where they become a dtype."""
+
+
 def _scalar_types() -> list[str]:
-    """Return NumPy's names of the supported dtypes."""
-    return [n for n, t in vars(np).items() if isinstance(t, type) and _is_ours(t)]
-
-
-def _is_ours(kind: type) -> bool:
-    try:
-        return issubclass(kind, np.generic) and dtype_of(np.dtype(kind)) is not None
-    except TypeError:
-        return False
+    """Return NumPy's names of the supported dtypes, and of their classes."""
+    concrete = {t for t in np.sctypeDict.values() if dtype_of(np.dtype(t)) is not None}
+    ours = concrete | _ABSTRACT
+    return [n for n, t in vars(np).items() if isinstance(t, type) and t in ours]
 
 
 NAMES = sorted({*_PLAIN, *_scalar_types()})
