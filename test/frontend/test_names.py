@@ -6,6 +6,7 @@ compiled too, as what they are made of is tested elsewhere.
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -16,6 +17,7 @@ import pytest
 from run_traced import interpreted
 
 import stepwell as sw
+from stepwell.frontend import table
 
 R = np.random.default_rng(11)
 HOLES = R.standard_normal((4, 5))
@@ -413,6 +415,16 @@ def test_the_namespace_of_the_array_api() -> None:
 def test_what_is_refused_says_what_to_write(call: Any, message: str) -> None:
     with pytest.raises(sw.TraceError, match=message):
         sw.jit(call).trace(np.arange(4))
+
+
+def test_parameters_that_numpy_renamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reshape(a: Any, newshape: Any, order: str = "C") -> None:
+        """Take the arguments of NumPy 2.0."""
+
+    known = {"reshape": inspect.signature(reshape)}
+    monkeypatch.setattr(table, "_signature", known.get)
+    x = np.arange(6.0)
+    np.testing.assert_array_equal(sw.jit(lambda x: np.reshape(x, (3, 2)))(x), x.reshape(3, 2))
 
 
 def test_with_a_size() -> None:

@@ -126,7 +126,8 @@ def call_named(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> A
         positional = bound.args
     else:
         positional = ()
-        given = {k: v for k, v in bound.arguments.items() if v is not LEFT} | extra
+        passed = {_RENAMED.get(k, k): v for k, v in bound.arguments.items() if v is not LEFT}
+        given = passed | extra
         if "kwargs" not in takes:
             given |= given.pop("kwargs", {})
     if "out" not in takes or name in CASTING:
@@ -146,10 +147,13 @@ CASTING = {
 """Reductions whose result NumPy casts to any dtype of ``out=``."""
 
 
+_RENAMED = {"newshape": "shape"}
+"""Parameters of NumPy 2.0 by the names that later versions give them."""
+
 _SIZES = frozenset(
     (
-        *("axes", "axis", "condition", "destination", "indices_or_sections", "newshape", "obj"),
-        *("pad_width", "repeats", "reps", "shape", "shift", "source"),
+        *("axes", "axis", "condition", "destination", "indices_or_sections", "obj", "pad_width"),
+        *("repeats", "reps", "shape", "shift", "source"),
     )
 )
 """Parameters that shapes depend on: known arrays are passed to them by content."""
