@@ -43,6 +43,11 @@ class GeneralPrograms:
         """Return the programs that may serve a call."""
         return list(self._made.get(_group(call), ()))
 
+    def first(self, call: Call, declared: Sizes | None) -> Any:
+        """Return the group of a call if its first program is one for any size, else None."""
+        at_once = declared is not None or self.mode == "always"
+        return _group(call) if at_once and not self.of(call) else None
+
     def wanted(self, call: Call, earlier: Sequence[Call], declared: Sizes | None) -> Sizes | None:
         """Return the axes that a new program for this call is to leave symbolic, or None.
 

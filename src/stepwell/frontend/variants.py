@@ -52,6 +52,8 @@ class Variants:
         self.general = GeneralPrograms(name, dynamic)
         self.retraces = Retraces(name, most)
         self._made: Once[Any, Variant] = Once()
+        self._first: Once[Any, Variant] = Once()
+        """The first program of each group of calls that one for any size is made for at once."""
         self._known: dict[Any, list[Variant]] = {}
         self._lock = threading.RLock()
         self._varying: set[str] = set()
@@ -72,7 +74,10 @@ class Variants:
                     return variant, arrays
             created: list[Variant] = []
             make = partial(self._make, key, call, trace, known, created, sizes)
-            variant = self._made.get((key, len(known)), make)
+            make = partial(self._made.get, (key, len(known)), make)
+            if key is call.key and (group := self.general.first(call, sizes)) is not None:
+                self._first.get(group, make)  # other sizes wait: one program serves them all
+            variant = make()
             with self._lock:
                 if len(self._known[key]) == len(known):
                     self._known[key].append(variant)
@@ -92,7 +97,7 @@ class Variants:
             self._known.clear()
             self.retraces.clear()
             self.general.clear()
-            self._made = Once()
+            self._made, self._first = Once(), Once()
 
     def _make(
         self,
