@@ -1,15 +1,22 @@
-"""Canonicalize products with one column: a matrix by a vector is computed much faster."""
+"""Canonicalize products: with one column, and of bytes that 64-bit integers accumulate."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.shapes import contraction as shapes
 from stepwell.dialects.nd.contraction import ContractionOp, DotGeneralOp, MatmulOp, Pairs
+from stepwell.dialects.nd.convert import CastOp
 from stepwell.dialects.nd.rewrites.canonical import canonicalizes
 from stepwell.dialects.nd.shape import ReshapeOp
-from stepwell.dialects.nd.syntax import shape_of
+from stepwell.dialects.nd.syntax import element, shape_of
+from stepwell.dialects.types import dtype
 
 
 @canonicalizes(MatmulOp)
@@ -50,3 +57,52 @@ def _drop_column(
     column = rewriter.insert(ReshapeOp(op.w, [n for k, n in enumerate(w) if k != free[0]]))
     product = DotGeneralOp(op.x, column.y, moved(batch), moved(contract), op.dtype)
     rewriter.replace(op, [product, ReshapeOp(product.y, result)])
+
+
+@canonicalizes(MatmulOp)
+class MatmulOfBytes(RewritePattern):
+    """matmul(cast(x), cast(w)) of i64  ->  cast(matmul(cast(x), cast(w)) of i32), if it is exact.
+
+    Processors have instructions for products of bytes that are added to 32 bits.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: MatmulOp, rewriter: PatternRewriter) -> None:
+        """Match operands that are converted from bytes."""
+        if (bytes := _bytes(op, shape_of(op.x)[-1:])) is not None:
+            x, w = (rewriter.insert(CastOp(each, i32)).results[0] for each in bytes)
+            product = MatmulOp(x, w)
+            rewriter.replace(op, [product, CastOp(product.y, op.element)])
+
+
+@canonicalizes(DotGeneralOp)
+class DotOfBytes(RewritePattern):
+    """The same of dot_general."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: DotGeneralOp, rewriter: PatternRewriter) -> None:
+        """Match operands that are converted from bytes."""
+        sizes = shape_of(op.x)
+        if (bytes := _bytes(op, [sizes[axis] for axis in op.contract[0]])) is not None:
+            x, w = (rewriter.insert(CastOp(each, i32)).results[0] for each in bytes)
+            product = DotGeneralOp(x, w, op.batch, op.contract)
+            rewriter.replace(op, [product, CastOp(product.y, op.element)])
+
+
+def _bytes(op: ContractionOp, summed: Sequence[int]) -> list[SSAValue] | None:
+    """Return the bytes that a product of 64-bit integers multiplies, if 32 bits hold its sums.
+
+    summed : the sizes of the axes that are contracted
+    """
+    wide = dtype(op.element)
+    if wide.kind not in ("signed", "unsigned") or wide.bytes != 8 or DYNAMIC in summed:
+        return None
+    found, most = list[SSAValue](), prod(summed)
+    for value in (op.x, op.w):
+        source = value.owner.x if isinstance(value.owner, CastOp) else value
+        narrow = dtype(element(source))
+        if narrow.kind not in ("signed", "unsigned") or narrow.bytes != 1:
+            return None
+        found.append(source)
+        most *= 128 if narrow.kind == "signed" else 255
+    return found if most < 1 << 31 else None
