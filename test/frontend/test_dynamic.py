@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -300,3 +302,19 @@ def test_a_function_of_ours_called_at_several_lines_is_one_program() -> None:
     second = f(np.zeros((9, 3), np.float32))
     assert first.shape == (8, 3) and second.shape == (9, 3)
     assert f.cache_info().programs == f.cache_info().traces == 1
+
+
+def test_one_program_of_declared_sizes_serves_threads_that_begin_at_once() -> None:
+    signature = [sw.ShapeDtypeStruct((2, sw.Dim("n")), np.float32)]
+    f, start = sw.jit(lambda x: x * 2 + 1, input_signature=signature), threading.Barrier(4)
+
+    def run(n: int) -> Any:
+        start.wait(30)
+        return f(np.ones((2, n), np.float32))
+
+    sizes = (1, 3, 40, 80)
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(run, sizes))
+    for n, found in zip(sizes, results, strict=True):
+        np.testing.assert_array_equal(found, np.full((2, n), 3, np.float32))
+    assert f.cache_info()[:2] == (1, 1)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,20 +27,6 @@ def in_threads(*work: Callable[[], Any]) -> list[Any]:
     """Run each in a thread of its own; return what they return, raise what one raises."""
     with ThreadPoolExecutor(len(work)) as pool:
         return [each.result(timeout=120) for each in [pool.submit(w) for w in work]]
-
-
-def test_one_program_of_declared_sizes_serves_threads_that_begin_at_once() -> None:
-    signature = [sw.ShapeDtypeStruct((2, sw.Dim("n")), np.float32)]
-    f, start = sw.jit(lambda x: x * 2 + 1, input_signature=signature), threading.Barrier(4)
-
-    def run(n: int) -> Any:
-        start.wait(30)
-        return f(np.ones((2, n), np.float32))
-
-    sizes = (1, 3, 40, 80)
-    for n, found in zip(sizes, in_threads(*(partial(run, n) for n in sizes)), strict=True):
-        np.testing.assert_array_equal(found, np.full((2, n), 3, np.float32))
-    assert f.cache_info()[:2] == (1, 1)
 
 
 def test_two_threads_trace_at_once() -> None:
