@@ -71,8 +71,8 @@ kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes
 // -----
 
 // kernel_schedule_c6
-// expected-error@+1 {{'for d0 even': only parallel and for levels of several iterations have a tail}}
-"test.op"() {s = #kernel.schedule<[for d0 by 4, for d0 even]>} : () -> ()
+// expected-error@+1 {{'for d0 mask': only parallel and for levels of several iterations have a tail}}
+"test.op"() {s = #kernel.schedule<[for d0 by 4, for d0 mask]>} : () -> ()
 
 // -----
 
@@ -104,7 +104,7 @@ kernel.func @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes
 
 // -----
 
-// expected-error@+1 {{expected an action (grain, pipeline, prefetch, pack, sum, stage, nontemporal, mirror), got 'pac'}}
+// expected-error@+1 {{expected an action (grain, pipeline, prefetch, pack, stage, nontemporal, mirror), got 'pac'}}
 "test.op"() {s = #kernel.schedule<[for d0 {pac 1}]>} : () -> ()
 
 // -----
