@@ -245,9 +245,10 @@ class Proof:
         pieces, dest = self.tensors.pieces(fact.value)
         if not pieces:
             return None
-        for box, piece in pieces:
-            if fact.view and (down := relative_view(box, fact.view)) is not None:
-                return [fact._replace(value=piece, view=down)]
+        for view in dict.fromkeys((fact.view, in_one_slice(fact.view))):
+            for box, piece in pieces:
+                if view and (down := relative_view(box, view)) is not None:
+                    return [fact._replace(value=piece, view=down)]
         whole, view = fact.path, fact.view
         while view and (whole[-1:] == view[-1:] or not isinstance(view[-1], Slice)):
             back = inverse(view[-1:])
