@@ -19,8 +19,8 @@ from stepwell.lowering.emit import c
 from stepwell.runtime.toolchain import find_compiler
 
 RANDOM = np.random.default_rng(8)
-FLOATS = RANDOM.standard_normal((37, 45)).astype(np.float32)
-BYTES = RANDOM.integers(-100, 100, (37, 45)).astype(np.int8)
+FLOATS = RANDOM.standard_normal((19, 37)).astype(np.float32)
+BYTES = RANDOM.integers(-100, 100, (19, 37)).astype(np.int8)
 PLAIN = "#define SW_HAS(builtin) 0"
 """The preamble of a compiler without `__has_builtin`: gcc before 10."""
 NAMES = ("gcc-9", "gcc-10", "gcc-11", "gcc-13", "gcc-14", "clang", "clang-14", "clang-19")
@@ -40,7 +40,7 @@ def of_floats(xp: Any, x: Any) -> list[Any]:
 
 def of_integers(xp: Any, x: Any) -> list[Any]:
     """The same of bytes, which become wider numbers and floats."""
-    wide, places = x.astype(np.int32), abs(x.astype(np.int64)[:, 0]) % 37
+    wide, places = x.astype(np.int32), abs(x.astype(np.int64)[:, 0]) % 19
     return [
         *(wide @ wide.T, x.T * 2, x[:, ::-1] + x, x[:, ::2] ^ 3, xp.minimum(x, x[::-1])),
         *(x.astype(np.float32) / 4, x.astype(np.int16) * 3, x.astype(np.uint8) >> 1, x[places]),
@@ -51,8 +51,8 @@ def of_integers(xp: Any, x: Any) -> list[Any]:
 def check() -> None:
     """Compile, run and compare."""
     for arrays, work in (
-        ((FLOATS, FLOATS.astype(np.float64)), of_floats),
-        ((BYTES, BYTES.astype(np.uint8)), of_integers),
+        ((FLOATS,), of_floats),
+        ((BYTES,), of_integers),
     ):
         got = sw.jit(lambda *xs, work=work: [work(snp, x) for x in xs])(*arrays)
         for found, array in zip(got, arrays, strict=True):

@@ -61,7 +61,7 @@ def test_a_choice_without_elements_has_no_last_one() -> None:
 
 def _longest(x: Any) -> Any:
     """The longest increasing subsequence, by slices and by elements."""
-    rows, best = np.ones(len(x), np.int64), np.ones(len(x), np.int64)
+    rows, best, i = np.ones(len(x), np.int64), np.ones(len(x), np.int64), 0
     for i in range(1, len(x)):
         rows[i] = 1 + np.max(np.where(x[:i] < x[i], np.clip(rows[:i], 0, 99), 0))
         for j in range(i):
