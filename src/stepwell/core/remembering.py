@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -11,7 +12,7 @@ T = TypeVar("T")
 
 @dataclass
 class Remembered(Generic[T]):
-    """Answers by key; the oldest ones are forgotten.
+    """Answers by key, for any number of threads; the oldest ones are forgotten.
 
     most : how many are kept
 
@@ -22,12 +23,16 @@ class Remembered(Generic[T]):
 
     most: int
     found: dict[Hashable, T] = field(default_factory=dict[Hashable, T])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, key: Hashable, ask: Callable[[], T]) -> T:
         """Return the answer for a key, by calling ``ask`` if it is not known."""
-        if key not in self.found:
+        try:
+            return self.found[key]
+        except KeyError:
             answer = ask()
+        with self._lock:
             while len(self.found) >= self.most:
                 del self.found[next(iter(self.found))]
             self.found[key] = answer
-        return self.found[key]
+        return answer
