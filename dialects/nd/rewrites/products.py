@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 
 from xdsl.dialects.builtin import i32
@@ -69,10 +70,7 @@ class MatmulOfBytes(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: MatmulOp, rewriter: PatternRewriter) -> None:
         """Match operands that are converted from bytes."""
-        if (bytes := _bytes(op, shape_of(op.x)[-1:])) is not None:
-            x, w = (rewriter.insert(CastOp(each, i32)).results[0] for each in bytes)
-            product = MatmulOp(x, w)
-            rewriter.replace(op, [product, CastOp(product.y, op.element)])
+        _sum_in_32_bits(op, shape_of(op.x)[-1:], MatmulOp, rewriter)
 
 
 @canonicalizes(DotGeneralOp)
@@ -82,18 +80,29 @@ class DotOfBytes(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: DotGeneralOp, rewriter: PatternRewriter) -> None:
         """Match operands that are converted from bytes."""
-        sizes = shape_of(op.x)
-        if (bytes := _bytes(op, [sizes[axis] for axis in op.contract[0]])) is not None:
-            x, w = (rewriter.insert(CastOp(each, i32)).results[0] for each in bytes)
-            product = DotGeneralOp(x, w, op.batch, op.contract)
-            rewriter.replace(op, [product, CastOp(product.y, op.element)])
+        summed = [shape_of(op.x)[axis] for axis in op.contract[0]]
+        of = partial(DotGeneralOp, batch=op.batch, contract=op.contract)
+        _sum_in_32_bits(op, summed, of, rewriter)
 
 
-def _bytes(op: ContractionOp, summed: Sequence[int]) -> list[SSAValue] | None:
-    """Return the bytes that a product of 64-bit integers multiplies, if 32 bits hold its sums.
+def _sum_in_32_bits(
+    op: ContractionOp,
+    summed: Sequence[int],
+    of: Callable[[SSAValue, SSAValue], ContractionOp],
+    rewriter: PatternRewriter,
+) -> None:
+    """Replace a product by ``of`` the same bytes in i32, if that holds its sums.
 
     summed : the sizes of the axes that are contracted
     """
+    if (sources := _bytes(op, summed)) is not None:
+        x, w = (rewriter.insert(CastOp(each, i32)).results[0] for each in sources)
+        product = of(x, w)
+        rewriter.replace(op, [product, CastOp(product.y, op.element)])
+
+
+def _bytes(op: ContractionOp, summed: Sequence[int]) -> list[SSAValue] | None:
+    """Return the bytes that a product of 64-bit integers multiplies, if 32 bits hold its sums."""
     wide = dtype(op.element)
     if wide.kind not in ("signed", "unsigned") or wide.bytes != 8 or DYNAMIC in summed:
         return None

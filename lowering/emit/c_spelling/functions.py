@@ -161,9 +161,7 @@ def _fast_paths(name: str, kind: Kind) -> list[str]:
         condition = "__AVX__"
         call = f"sqrtp{letter}256(x)" if name == "sqrt" else f"roundp{letter}256(x, {_ROUND[name]})"
     if condition:
-        builtin = f"__builtin_ia32_{call.partition('(')[0]}"
-        rows += [
-            f"#elif defined({condition}) && SW_HAS({builtin})",
-            f"return __builtin_ia32_{call};",
-        ]
+        call = f"__builtin_ia32_{call}"
+        builtin = call.partition("(")[0]
+        rows += [f"#elif defined({condition}) && SW_HAS({builtin})", f"return {call};"]
     return [*rows, "#else"]
