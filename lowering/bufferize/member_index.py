@@ -10,7 +10,7 @@ from stepwell.lowering.bufferize.intervals import Variable
 from stepwell.lowering.bufferize.views import Part, part
 
 FEW = 16
-"""So many members are compared one by one in less time than an index of them takes to make."""
+"""Up to this number of members, comparing each of them takes less time than making an index."""
 
 
 class MemberIndex:

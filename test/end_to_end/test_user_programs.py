@@ -136,7 +136,9 @@ def test_carried_rows_overlap_those_that_follow_them(target: str) -> None:
         return rounds(lambda k, a: take(numpy.concatenate([q[:, ::-1] * 2, a]), k + 7), a)
 
     def traced(q: Any, a: Any, n: Any) -> Any:
-        take = lambda w, k: lax.dynamic_slice(w, (k, 0), (3, 5))  # noqa: E731
+        def take(w: Any, k: Any) -> Any:
+            return lax.dynamic_slice(w, (k, 0), (3, 5))
+
         return rows(snp, q, a, take, lambda f, a: lax.fori_loop(0, n, f, a))
 
     def reference(q: Any, a: Any, n: Any) -> Any:

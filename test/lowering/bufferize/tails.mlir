@@ -1,6 +1,6 @@
 // RUN: %stepwell-opt %s --check -p bufferize | filecheck %s
 
-// Iterations that would run twice would read what they overwrite: vectors and rows peel.
+// An iteration that runs twice would read elements that it has overwritten: vectors and rows peel instead.
 // CHECK-LABEL: kernel.func @own
 // CHECK-SAME:  #kernel.schedule<[for d0, for d1 by 32, unroll d1 by 16, vector d1 by 16]>
 kernel.func @own(%x: tensor<3x37xf32>, %y: tensor<3x37xf32>) -> tensor<3x37xf32> attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0, for d1 by 32 overlap, unroll d1 by 16, vector d1 by 16]>} {
