@@ -159,8 +159,8 @@ class _Checker:
         if self.memory.is_constant(region):
             self.fault(op, f"{op.name} writes an argument or a constant")
         for other in self.memory.others(region, state):
-            same = self.memory.is_aligned(buffer, other)
-            part, held = (path, value) if same else ((), _NOTHING)
+            part = self.memory.seen_in(region, other)
+            part, held = ((), _NOTHING) if part is None else (part, value)
             state[other] = Either((Write(state[other], part, held), state[other]))
         state[buffer] = Write(state[buffer], path, value)
 

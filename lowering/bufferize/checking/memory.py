@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from stepwell.lowering.bufferize.checking.tensors import view_of
 from stepwell.lowering.bufferize.checking.versions import Proof, Region
-from stepwell.lowering.bufferize.views import Steps, join, same_or_apart
+from stepwell.lowering.bufferize.views import Steps, join, relative_view, same_or_apart
 
 _VIEWS = (memref.CastOp, memref.SubviewOp, memref.ExpandShapeOp, memref.CollapseShapeOp)
 
@@ -111,7 +111,10 @@ class Memory:
         for other, _ in self._any_of.get(buffer, ()):
             yield from self._names(other)
 
-    def is_aligned(self, *buffers: Hashable) -> bool:
-        """Whether views of buffers are the same views of all buffers that these may be."""
-        choices = [region for each in buffers for region in self._any_of.get(each, ())]
-        return all(not path and self.is_aligned(other) for other, path in choices)
+    def seen_in(self, region: Region, other: Hashable) -> Steps | None:
+        """Return the view of the buffer ``other`` that a region is in each case that they alias.
+
+        None if it is not the same view in all cases, or is unknown.
+        """
+        views = {relative_view(whole, path) for path, whole in self._cases(region, (other, ()))}
+        return views.pop() if len(views) == 1 else None

@@ -172,12 +172,13 @@ class Proof:
         """Whether gaps are all of a region, one alone or several boxes together."""
         if any(self.within(fact.path, gap) for gap in fact.gaps):
             return True
-        region = part(fact.path)
+        start, steps = _reshaped(fact.path)
+        region = part(steps)
         if not region.exact:
             return False
         whole = region.box or Slice.all_of(self._shape(fact))
         rest = [whole]
-        for gap in map(part, fact.gaps):
+        for gap in [part(gap[len(start) :]) for gap in fact.gaps if gap[: len(start)] == start]:
             box = gap.box
             if gap.exact and box is not None and len(box.sizes) == len(whole.sizes):
                 pieces = [outside(self.sizes, box, each) for each in rest]
@@ -269,10 +270,11 @@ class Proof:
 
     def _beyond(self, at: Steps, fact: Fact) -> frozenset[Steps]:
         """Return the parts of a view that are not in the region of a fact, where they are boxes."""
-        a, b = part(at), part(fact.path)
-        if a.box is None or b.box is None or not (a.exact and b.exact):
+        start, steps = _reshaped(fact.path)
+        a, b = part(at[len(start) :]), part(steps)
+        if at[: len(start)] != start or a.box is None or b.box is None or not (a.exact and b.exact):
             return frozenset()
-        return frozenset((box,) for box in outside(self.sizes, b.box, a.box) or ())
+        return frozenset((*start, box) for box in outside(self.sizes, b.box, a.box) or ())
 
     def _induct(self, fact: Fact, head: Head) -> bool:
         """Prove a fact of the head of a loop: for all iterations at once, so of nothing in one."""
@@ -293,6 +295,12 @@ class Proof:
     def _varies(self, loop: Iterations, steps: Steps) -> bool:
         """Whether a view may be another one in each iteration of a loop."""
         return any(loop.is_inside(v) for v in run_time_values(self.sizes, steps))
+
+
+def _reshaped(path: Steps) -> tuple[Steps, Steps]:
+    """Split a view into its steps to the last reshape, and the slices of that."""
+    start = max((n + 1 for n, step in enumerate(path) if not isinstance(step, Slice)), default=0)
+    return path[:start], path[start:]
 
 
 def _renamed(fact: Fact, version: Version, names: Mapping[Key, SSAValue]) -> Fact:
