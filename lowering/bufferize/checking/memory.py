@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from stepwell.lowering.bufferize.checking.tensors import view_of
 from stepwell.lowering.bufferize.checking.versions import Proof, Region
-from stepwell.lowering.bufferize.views import Steps, join, relative_view, same_or_apart
+from stepwell.lowering.bufferize.views import Steps, join, same_or_apart
 
 _VIEWS = (memref.CastOp, memref.SubviewOp, memref.ExpandShapeOp, memref.CollapseShapeOp)
 
@@ -116,5 +116,7 @@ class Memory:
 
         None if it is not the same view in all cases, or is unknown.
         """
-        views = {relative_view(whole, path) for path, whole in self._cases(region, (other, ()))}
+        views = {
+            self.proof.relative(whole, path) for path, whole in self._cases(region, (other, ()))
+        }
         return views.pop() if len(views) == 1 else None

@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
-from stepwell.analysis.sizes import Shape
-from stepwell.lowering.bufferize.checking.tensors import Key, Tensors
+from stepwell.analysis.sizes import Shape, Sizes
+from stepwell.lowering.bufferize.checking.tensors import Key, Tensors, box_view
 from stepwell.lowering.bufferize.views import (
     Reshape,
     Slice,
@@ -122,13 +122,6 @@ class Fact(NamedTuple):
     view: Steps
     gaps: frozenset[Steps] = frozenset()
 
-    def inside(self, contents: Contents, path: Steps, over: Steps = ()) -> Fact:
-        """Return the fact about the view of ``contents`` that a part ``over`` of this one has."""
-        version, root = contents
-        gaps = (relative_view(over, gap) for gap in self.gaps)
-        kept = frozenset(join(root, gap) for gap in gaps if gap is not None)
-        return self._replace(version=version, path=join(root, path), gaps=kept)
-
 
 class Proof:
     """Proves facts about versions; one about a loop's head is assumed while it is proved."""
@@ -146,6 +139,20 @@ class Proof:
         """Whether view ``b`` provably contains every element of view ``a``."""
         same = common(a, b)
         return covers(self.sizes, part(b[same:]), part(a[same:]))
+
+    def relative(self, whole: Steps, inside: Steps) -> Steps | None:
+        """Return the view from ``whole`` to ``inside``, None if that is not provably in it."""
+        view, same = relative_view(whole, inside), common(whole, inside)
+        if view is not None:
+            return view
+        outer, inner = in_one_slice(whole[same:]), in_one_slice(inside[same:])
+        match outer, inner:
+            case (Slice() as box,), (Slice() as part, *rest):
+                found = _in_box(self.sizes, part, box)
+                shape = tuple(box.sizes[axis] for axis in box.kept)
+                return None if found is None else (*box_view(found, shape), *rest)
+            case _:
+                return None
 
     def holds(self, fact: Fact) -> bool:
         """Whether a fact can be proved."""
@@ -198,9 +205,9 @@ class Proof:
     def _prove(self, fact: Fact) -> bool:
         version = fact.version
         if isinstance(version, Write):
-            down = relative_view(version.part, fact.path)
+            down = self.relative(version.part, fact.path)
             if down is not None:
-                return self.holds(fact.inside(version.value, down, version.part))
+                return self.holds(self._inside(fact, version.value, down, version.part))
         pieces = self._pieces(fact)
         if pieces is not None and all(map(self.holds, pieces)):
             return True
@@ -234,22 +241,29 @@ class Proof:
 
     def _split(self, fact: Fact, write: Write) -> bool:
         """Prove a fact of a part that was written, and of the rest."""
-        over = relative_view(fact.path, write.part)
+        over = self.relative(fact.path, write.part)
         if over is None:
             return False
-        part = fact._replace(view=join(fact.view, over)).inside(write.value, (), write.part)
+        part = fact._replace(view=join(fact.view, over))
+        part = self._inside(part, write.value, (), write.part)
         rest = fact._replace(version=write.before, gaps=fact.gaps | {write.part})
         return self.holds(part) and self.holds(rest)
+
+    def _inside(self, fact: Fact, contents: Contents, path: Steps, over: Steps = ()) -> Fact:
+        """Return the fact about the view of ``contents`` that part ``over`` of a version has."""
+        version, root = contents
+        gaps = (self.relative(over, gap) for gap in fact.gaps)
+        kept = frozenset(join(root, gap) for gap in gaps if gap is not None)
+        return fact._replace(version=version, path=join(root, path), gaps=kept)
 
     def _pieces(self, fact: Fact) -> list[Fact] | None:
         """Return the facts of what a tensor is made of by insertion, None if it is not so made."""
         pieces, dest = self.tensors.pieces(fact.value)
         if not pieces:
             return None
-        for view in dict.fromkeys((fact.view, in_one_slice(fact.view))):
-            for box, piece in pieces:
-                if view and (down := relative_view(box, view)) is not None:
-                    return [fact._replace(value=piece, view=down)]
+        for box, piece in pieces:
+            if fact.view and (down := self.relative(box, fact.view)) is not None:
+                return [fact._replace(value=piece, view=down)]
         whole, view = fact.path, fact.view
         while view and (whole[-1:] == view[-1:] or not isinstance(view[-1], Slice)):
             back = inverse(view[-1:])
@@ -288,7 +302,9 @@ class Proof:
         assert head.end is not None
         rows = ((head.start, loop.starts), (head.end, loop.nexts))
         return all(
-            self.holds(fact._replace(value=names.get(fact.value, fact.value)).inside(where, path))
+            self.holds(
+                self._inside(fact._replace(value=names.get(fact.value, fact.value)), where, path)
+            )
             for where, names in rows
         )
 
@@ -301,6 +317,20 @@ def _reshaped(path: Steps) -> tuple[Steps, Steps]:
     """Split a view into its steps to the last reshape, and the slices of that."""
     start = max((n + 1 for n, step in enumerate(path) if not isinstance(step, Slice)), default=0)
     return path[:start], path[start:]
+
+
+def _in_box(sizes: Sizes, part: Slice, box: Slice) -> Slice | None:
+    """Return a slice of a buffer as a slice of a box of it, None if it is not provably in that."""
+    if not (box.is_dense and set(part.kept) <= set(box.kept)):
+        return None
+    starts = tuple(a - b for a, b in zip(part.offsets, box.offsets, strict=True))
+    ends = (a - b for a, b in zip(box.reach, part.reach, strict=True))
+    if not all(map(sizes.never_negative, (*starts, *ends))):
+        return None
+    first, count, by = (
+        tuple(each[axis] for axis in box.kept) for each in (starts, part.sizes, part.strides)
+    )
+    return Slice(first, count, by, tuple(map(box.kept.index, part.kept)))
 
 
 def _renamed(fact: Fact, version: Version, names: Mapping[Key, SSAValue]) -> Fact:

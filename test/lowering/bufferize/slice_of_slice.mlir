@@ -35,3 +35,29 @@ func.func @main(%x: tensor<2x1xf64>, %y: tensor<2x1xf64>, %q: tensor<4xindex>) -
   }
   func.return %r#1, %r#0, %r#3 : tensor<1x1xf64>, tensor<1x1xf64>, tensor<1x1xf64>
 }
+
+kernel.func @twice(%x: tensor<1x2xf32>, %y: tensor<1x2xf32>) -> tensor<1x2xf32> attributes {kernel.shared = 2 : i64} {
+  %0 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<1x2xf32>) outs(%y : tensor<1x2xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %a : f32
+    linalg.yield %c : f32
+  } -> tensor<1x2xf32>
+  kernel.return %0 : tensor<1x2xf32>
+}
+
+// The first row of a concatenation is in its first part, whose second row was replaced before.
+// CHECK-LABEL: func.func @of_concatenated(
+// CHECK:         kernel.launch @twice
+// CHECK:         memref.copy %y
+// CHECK:         memref.copy %{{.*}}, %r
+func.func @of_concatenated(%y: tensor<4x2xf32>, %z: tensor<4x2xf32>) -> tensor<1x2xf32> {
+  %a = tensor.extract_slice %y[1, 0] [1, 2] [1, 1] : tensor<4x2xf32> to tensor<1x2xf32>
+  %e = tensor.empty() : tensor<1x2xf32>
+  %b = kernel.launch @twice ins(%a : tensor<1x2xf32>) outs(%e : tensor<1x2xf32>) -> tensor<1x2xf32>
+  %c = tensor.insert_slice %b into %y[1, 0] [1, 2] [1, 1] : tensor<1x2xf32> into tensor<4x2xf32>
+  %f = tensor.empty() : tensor<8x2xf32>
+  %g = tensor.insert_slice %c into %f[0, 0] [4, 2] [1, 1] : tensor<4x2xf32> into tensor<8x2xf32>
+  %h = tensor.insert_slice %z into %g[4, 0] [4, 2] [1, 1] : tensor<4x2xf32> into tensor<8x2xf32>
+  %r = tensor.extract_slice %h[0, 0] [1, 2] [1, 1] : tensor<8x2xf32> to tensor<1x2xf32>
+  func.return %r : tensor<1x2xf32>
+}
