@@ -80,8 +80,8 @@ kernel.func @cumulative(%x: tensor<512x1024xf32>, %d: tensor<512x1024xf32>, %e: 
 // CHECK-LABEL:  kernel.func @matmul
 // CHECK-SAME:  #kernel.schedule<[parallel d0 by 6, parallel d1 by 64 {grain 26}, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>,
 // CHECK-SAME:  #kernel.version<d0 from 1 to 1, #kernel.schedule<[parallel d0, parallel d1 by 64 {grain 26}, for d2, unroll d1 by 16, vector d1 by 16]>>
-// CHECK-SAME:  #kernel.version<d0 from 2 to 4, #kernel.schedule<[parallel d0 by 4, parallel d1 by 64 {grain 26}, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>>
-// CHECK-SAME:  #kernel.version<d0 from 5 to 8, #kernel.schedule<[parallel d0 by 8, parallel d1 by 48 {grain 26}, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>>
+// CHECK-SAME:  #kernel.version<d0 from 4 to 4, #kernel.schedule<[parallel d0 by 4, parallel d1 by 64 {grain 26}, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>>
+// CHECK-SAME:  #kernel.version<d0 from 7 to 8, #kernel.schedule<[parallel d0 by 8, parallel d1 by 48 {grain 26}, for d2, unroll d0, unroll d1 by 16, vector d1 by 16]>>
 // NARROW-LABEL: kernel.func @matmul
 // NARROW-SAME:  #kernel.schedule<[parallel d0 by 6, parallel d1 by 16 {grain 26}, for d2, unroll d0, unroll d1 by 8, vector d1 by 8]>
 kernel.func @matmul(%x: tensor<?x256xf32>, %w: tensor<256x100xf32>, %d: tensor<?x100xf32>) -> tensor<?x100xf32> attributes {kernel.shared = 2} {

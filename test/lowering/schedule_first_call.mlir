@@ -2,12 +2,12 @@
 // RUN: %stepwell-opt %s -p 'schedule{machine=zen4 call="1000x32,32x64"}' | filecheck %s --check-prefix=MANY
 // RUN: %stepwell-opt %s -p 'schedule{machine=zen4 call="1000x32"}' | filecheck %s --check-prefix=OTHER
 
-// For a call of three rows there is only the version of two to four, and the entry says so. None is
+// For a call of three rows there is only the version of three, and the entry says so. None is
 // needed for many rows. Shapes that are not those of the entry are ignored.
 // CHECK-LABEL: func.func @main
-// CHECK-SAME:    nd.served = [["<=", 2 : i64, "d0"], ["<", "d0", 5 : i64]]
+// CHECK-SAME:    nd.served = [["<=", 3 : i64, "d0"], ["<", "d0", 4 : i64]]
 // CHECK-LABEL: kernel.func @product
-// CHECK-SAME:    kernel.versions = [#kernel.version<d0 from 2 to 4, {{[^<]*}}<[{{[^<]*}}]>>]
+// CHECK-SAME:    kernel.versions = [#kernel.version<d0 from 3 to 3, {{[^<]*}}<[{{[^<]*}}]>>]
 // CHECK-SAME:    kernel.first_fits
 // MANY-LABEL: func.func @main
 // MANY-SAME:    nd.served = [["<=", 65 : i64, "d0"]]

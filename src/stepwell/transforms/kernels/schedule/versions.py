@@ -43,7 +43,7 @@ from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.kernel.versions import FIRST_FITS, VERSIONS, versions_in
 from stepwell.transforms.kernels.kernel_signature import PLAIN, is_unscheduled
-from stepwell.transforms.kernels.schedule.block_sizes import MEMORY_BOUND_ROWS, MIN_BLOCK_TILES
+from stepwell.transforms.kernels.schedule.block_sizes import MIN_BLOCK_TILES
 from stepwell.transforms.kernels.schedule.blocking import (
     MAX_PANEL_VECTORS,
     MIN_ROWS,
@@ -54,17 +54,15 @@ from stepwell.transforms.kernels.schedule.tails import choose_tails
 from stepwell.transforms.kernels.schedule.vectors import MASKED_BITS, Loops, Range, own_axis, read
 from stepwell.transforms.kernels.versions import set_extent
 
-FEW_ROWS = 2 * MEMORY_BOUND_ROWS
-"""The largest power of two of rows for which no operand is packed (`MIN_ROWS`)."""
-ROW_RANGES = (1, 1), (2, MEMORY_BOUND_ROWS), (MEMORY_BOUND_ROWS + 1, FEW_ROWS)
-"""Ranges of rows, none of which repay packing, each served by one tile of its largest number: rows
-beyond the end repeat the last row, which costs less than a second pass through the column operand.
-A range is that bound by memory, or ends at twice the rows of the one before, so that in a tile half
-of the rows or more differ."""
-SOME_ROWS = FEW_ROWS + 1, MIN_BLOCK_TILES * FEW_ROWS
+RANGES_OF_FEW = (1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 8)
+"""Ranges of few rows. Bound by memory (`MEMORY_BOUND_ROWS`), an operand is read in strips, by rows
+of a known number. Others share a tile of the range's largest number: rows beyond the end repeat the
+last row, at most a fifth of them, which is less than the goal for sizes below 64 allows."""
+ROW_RANGES = *RANGES_OF_FEW, (RANGES_OF_FEW[-1][1] + 1, MIN_ROWS - 1)
+"""Ranges of rows, none of which repay packing."""
+SOME_ROWS = MIN_ROWS, MIN_BLOCK_TILES * RANGES_OF_FEW[-1][1]
 """Rows whose tiles are too few to repay packing a panel before they compute: there is a version if
 the model predicts that they gain by packing the next part of the operand themselves."""
-assert MEMORY_BOUND_ROWS < FEW_ROWS < MIN_ROWS <= 2 * FEW_ROWS
 
 
 def with_versions(
@@ -103,12 +101,12 @@ def with_versions(
             schedule(copy, version)
         if (version.low, version.high) == SOME_ROWS and not _is_double_buffered(copy):
             continue
-        if copy.attributes.get(SCHEDULE) != function.attributes.get(SCHEDULE):
-            kept.append((version, copy))
-            choose_tails(copy, version, masks)
+        choose_tails(copy, version, masks)
+        kept.append((version, copy))
     if own is None:
         choose_tails(function, None, masks)
-    if kept:
+    same = function.attributes.get(SCHEDULE)
+    if kept := [each for each in kept if each[1].attributes.get(SCHEDULE) != same]:
         _write(function, kept)
         if fitting is not None:
             function.attributes[FIRST_FITS] = UnitAttr()
