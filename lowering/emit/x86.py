@@ -36,11 +36,11 @@ def extreme_of_constant(name: str, kind: Kind) -> list[str]:
 
 
 _INSTRUCTIONS = {
-    "ldexp": ("__AVX512F__", "__builtin_ia32_scalef{letters}512_mask(x, y, x, -1, 4)"),
+    "ldexp": ("__AVX512F__", "__builtin_ia32_scalef{letters}_mask(x, y, x, -1{rounding})"),
     "bounded": ("__AVX512DQ__", "x"),
     "tamed": (
         "__AVX512DQ__",
-        "__builtin_ia32_range{letters}512_mask(x, {one}, 2, x, -1, 4)",
+        "__builtin_ia32_range{letters}_mask(x, {one}, 2, x, -1{rounding})",
     ),
 }
 """Functions of ``x``, or ``x`` and ``y``: the condition, and the builtin call.
@@ -69,24 +69,24 @@ def integer_extreme(name: str, kind: Kind) -> list[str]:
 
 def instruction(s: Values, name: str, kind: Kind) -> list[str]:
     """Return the function ``name`` as one instruction, [] if there is none."""
-    letters = _LETTERS.get(str(kind))
-    if name not in _INSTRUCTIONS or letters is None:
+    size = kind.bits * kind.lanes
+    if name not in _INSTRUCTIONS or kind.element not in ("f32", "f64"):
+        return []
+    if size not in (128, 256, 512):
         return []
     machine, call = _INSTRUCTIONS[name]
-    return [
-        f"#if defined({machine})",
-        f"return {call.format(letters=letters, one=s.splat(kind, '1.0f'))};",
-        "#else",
-    ]
+    shorter, rounding = (" && defined(__AVX512VL__)", "") if size < 512 else ("", ", 4")
+    letters = f"{'ps' if kind.element == 'f32' else 'pd'}{size}"
+    call = call.format(letters=letters, one=s.splat(kind, "1.0f"), rounding=rounding)
+    return [f"#if defined({machine}){shorter}", f"return {call};", "#else"]
 
 
 def shuffled(kind: Kind) -> tuple[str, str]:
-    """Return the condition and the statement to return lanes ``y`` of ``x`` in clang, or ""."""
-    letters = _LETTERS.get(str(kind))
-    if letters != "ps":
+    """Return the condition and clang's builtin for lanes ``y`` of ``x``; "" if there is none."""
+    if str(kind) != "f32x16":
         return "", ""
     builtin = "__builtin_ia32_permvarsf512"
-    return f"defined(__AVX512F__) && SW_HAS({builtin})", f"return {builtin}(x, y);"
+    return f"defined(__AVX512F__) && SW_HAS({builtin})", builtin
 
 
 def half_conversion(s: Values, kind: Kind, widening: bool) -> list[str]:

@@ -186,3 +186,24 @@ def test_scalars_equal_lanes(name: str) -> None:
         lanes = run(name, x, vector_bits=bits)
         alone = [run(name, x[i : i + 1], vector_bits=bits)[0] for i in range(4)]
         assert alone == list(lanes)
+
+
+def test_vectors_of_any_length_look_up_the_same_powers() -> None:
+    """Eight lanes take the powers from a register too; no bit differs from those of sixteen."""
+
+    def compiled(size: int) -> sw.Program:
+        kind = f"tensor<{size}xf32>"
+        text = f"""\
+func.func @main(%x: {kind}) -> {kind} {{
+  %e = nd.exp %x : {kind}
+  func.return %e : {kind}
+}}
+"""
+        return sw.compile(text, machine="vector_bits=512,vector_registers=32,fma=1,threads=1")
+
+    short, long = compiled(24), compiled(48)
+    assert "__builtin_shuffle(x, __builtin_shufflevector(y, y, 0, 1, 2," in short.source
+    x = np.linspace(-110, 95, 48, dtype=np.float32)
+    x[:4] = np.nan, np.inf, -np.inf, -0.0
+    found = np.concatenate([short(x[:24]), short(x[24:])])
+    np.testing.assert_array_equal(found.view(np.int32), long(x).view(np.int32))

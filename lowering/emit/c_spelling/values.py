@@ -149,15 +149,27 @@ class CValues(Values):
         return f"__builtin_shufflevector({x}, {y}, {', '.join(map(str, lanes))})"
 
     def permuted(self, table: Kind, which: Kind, x: str, y: str) -> list[str]:
-        """Use gcc's builtin, whose indices must have the number and width of the lanes."""
-        if (table.lanes, table.bits) != (which.lanes, which.bits):
+        """Use gcc's or clang's builtin, whose indices have the number and width of the lanes.
+
+        Fewer indices are repeated until they have.
+        """
+        few = 1 < which.lanes < table.lanes
+        if table.bits != which.bits or not (few or which.lanes == table.lanes):
             return []
-        rows = [
-            "#if defined(__GNUC__) && !defined(__clang__)",
-            f"return __builtin_shuffle({x}, {y});",
-        ]
-        condition, found = shuffled(table)
-        return [*rows, *([f"#elif {condition}", found] if found else []), "#else"]
+        if few:
+            repeated = [k % which.lanes for k in range(table.lanes)]
+            y = self.shuffle(Kind(which.element, table.lanes), y, y, which, repeated)
+        kind = Kind(table.element, which.lanes)
+        rows: list[str] = []
+        ways = [("defined(__GNUC__) && !defined(__clang__)", "__builtin_shuffle"), shuffled(table)]
+        for condition, builtin in ways:
+            if not builtin:
+                continue
+            found = f"{builtin}({x}, {y})"
+            if few:
+                found = self.shuffle(kind, found, found, table, range(which.lanes))
+            rows += [f"#{'elif' if rows else 'if'} {condition}", f"return {found};"]
+        return [*rows, "#else"]
 
 
 _AVX512 = ("defined(__AVX512VL__)", "v")

@@ -77,7 +77,8 @@ class OpenCLFunctions(OpenCLValues, Functions):
     def permuted(self, table: Kind, which: Kind, x: str, y: str) -> list[str]:
         """Use clang's builtins for x86: `shuffle` of PoCL's library goes through memory."""
         condition, found = shuffled(table) if table.lanes == which.lanes else ("", "")
-        return self._with_tests([f"#if {condition}", found, "#else"] if found else [])
+        call = f"return {found}({x}, {y});"
+        return self._with_tests([f"#if {condition}", call, "#else"] if found else [])
 
     def _with_tests(self, rows: list[str]) -> list[str]:
         """Define the macro that tests for builtins."""
