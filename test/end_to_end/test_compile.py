@@ -8,12 +8,14 @@ import sys
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import stepwell as sw
+from stepwell.api import building
 from stepwell.api.building import PACKAGE
 from stepwell.core.machine import Machine
 from stepwell.runtime.toolchain import ToolchainError
@@ -217,3 +219,21 @@ def test_a_crash_is_blamed_on_the_stage_that_left_invalid_ir(
 def test_any_file_of_the_compiler_is_part_of_the_key() -> None:
     """An edited pass must not be served what it made before."""
     assert all((PACKAGE / room).is_dir() for room in ("lowering", "dialects", "driver"))
+
+
+def test_a_program_to_be_checked_is_not_one_made_without_the_checks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def fetch(kind: str, key: str, build: Any) -> Path:
+        asked.append(key)
+        raise LookupError
+
+    cache = SimpleNamespace(fetch=fetch, lacks=lambda kind: False)
+    monkeypatch.setattr(building, "disk_cache", lambda: cache)
+    for level in ("0", "buffers", "1", "0"):
+        monkeypatch.setenv("STEPWELL_VERIFY", level)
+        with pytest.raises(LookupError):
+            sw.compile(ADD)
+    assert len(set(asked[:3])) == 3 and asked[3] == asked[0]

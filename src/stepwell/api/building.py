@@ -28,6 +28,7 @@ from stepwell.runtime.extension import prepare
 from stepwell.runtime.program import Program, load_program, write_program
 from stepwell.runtime.toolchain import find_compiler
 from stepwell.runtime.weights import Weights
+from stepwell.transforms.verifying import requested_checks
 
 if TYPE_CHECKING:
     from stepwell.core.placement import Placement
@@ -216,10 +217,14 @@ def _write(folder: Path, request: Request, parts: Parts | None) -> Signature:
 
 
 def _pipeline_key(request: Request) -> str:
-    """Return a fingerprint of the passes that a program goes through, and of their code."""
+    """Return a fingerprint of the passes that a program goes through, of their code and checks.
+
+    A program that is to be checked must not be fetched if it was made without those checks.
+    """
     stages = [f"{stage.name}: {stage.passes}" for stage in default_stages()]
     classes = [class_stamp(p.kind) for p in request.passes if p.kind is not None]
     with using(request.plugins):
         return digest(
-            *stages, *map(str, request.passes), *classes, plugins_stamp(request.module.text)
+            *(*stages, *map(str, request.passes), *classes),
+            *(plugins_stamp(request.module.text), requested_checks()),
         )

@@ -14,13 +14,15 @@ verify_each: ContextVar[bool] = ContextVar("verify_each", default=False)
 
 def checks_buffers() -> bool:
     """Whether the results of passes on buffers are proved."""
-    return verify_each.get() or _asked() != "0"
+    return verify_each.get() or requested_checks() != "0"
 
 
 def checks_all() -> bool:
     """Whether the module is verified after each stage."""
-    return _asked() not in ("0", "buffers")
+    return requested_checks() == "1"
 
 
-def _asked() -> str:
-    return os.environ.get(VARIABLE) or "0"
+def requested_checks() -> str:
+    """Return which checks the environment asks for: 0, buffers or 1."""
+    given = os.environ.get(VARIABLE) or "0"
+    return given if given in ("0", "buffers") else "1"
