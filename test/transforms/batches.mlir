@@ -156,3 +156,31 @@ func.func @callbacks(%c: tensor<4xi1>, %x: tensor<4xf32>) -> tensor<4xf32> {
   }
   func.return %y : tensor<4xf32>
 }
+
+// Backward through a loop of unknown length, which uses a value from outside of it.
+// CHECK-LABEL: @gradient_of_loop
+// CHECK-COUNT-5: = nd.while
+// CHECK: %d_c = nd.mul
+// CHECK: func.return
+func.func @gradient_of_loop(%x: tensor<2x3xf32>, %n: tensor<i64>) -> tensor<2x3xf32> {
+  %y = nd.vmap (%v = %x, %k = %n) {in_axes = [0, -1], out_axes = [0], size = 2} : (tensor<2x3xf32>, tensor<i64>) -> tensor<2x3xf32> {
+    %one = nd.full 1.0 : tensor<f32>
+    %r, %d = nd.vjp (%a = %v) cotangents(%one : tensor<f32>) {wrt = [0], of = [0]} : (tensor<3xf32>) -> (tensor<f32>, tensor<3xf32>) {
+      %b = nd.exp %a : tensor<3xf32>
+      %first = nd.full 0 : tensor<i64>
+      %last, %w = nd.while (%i = %first, %c = %b) : tensor<i64>, tensor<3xf32> {
+        %go = nd.lt %i, %k : tensor<i64> -> tensor<i1>
+        nd.condition %go
+      } do (%i, %c) {
+        %step = nd.full 1 : tensor<i64>
+        %next = nd.add %i, %step : tensor<i64>
+        %e = nd.mul %c, %b : tensor<3xf32>
+        nd.yield %next, %e : tensor<i64>, tensor<3xf32>
+      }
+      %s = nd.reduce_sum %w {axes = [0]} : tensor<3xf32> -> tensor<f32>
+      nd.yield %s : tensor<f32>
+    }
+    nd.yield %d : tensor<3xf32>
+  }
+  func.return %y : tensor<2x3xf32>
+}

@@ -177,6 +177,7 @@ class _Backward:
         targets = [*(self.carried[k] for k in self.useful), *self.inputs]
         for target, end in zip(targets, ends, strict=True):
             r.accumulate(target, end)
+        plan.into.erase()  # only copies of it were inserted
         self.copy.erase()
 
     def _state_distance(
