@@ -98,9 +98,16 @@ def constant_defaults(signature: inspect.Signature) -> frozenset[str]:
 MOST_AXES = 32
 """Maximum rank of an array: NumPy's broadcasting functions do not all support more axes."""
 _OTHERWISE = {
-    "MaskedArray": "its data and its mask, or x.filled(value)",
-    "matrix": "numpy.asarray(x)",
+    "numpy.MaskedArray": "its data and its mask, or x.filled(value)",
+    "numpy.matrix": "numpy.asarray(x)",
+    "pandas": "x.to_numpy()",
+    "polars": "x.to_numpy()",
+    "xarray": "x.to_numpy()",
+    "astropy": "x.value",
+    "pint": "x.magnitude",
 }
+"""What to pass instead of array-likes whose operators mean more than NumPy's (labels, units,
+masks), by the package, or the package and the class."""
 
 _NO_DATA = (
     *(str, bytes, type, FunctionType, BuiltinFunctionType),
@@ -191,10 +198,12 @@ def _check_array(path: str, kind: type, axes: int) -> None:
     if axes > MOST_AXES:
         raise TypeError(f"argument '{path}' has {axes} axes, and at most {MOST_AXES} may be")
     for each in () if kind is np.ndarray else kind.__mro__:
-        if each.__module__.startswith("numpy") and each.__name__ in _OTHERWISE:
+        package = each.__module__.partition(".")[0]
+        instead = _OTHERWISE.get(f"{package}.{each.__name__}") or _OTHERWISE.get(package)
+        if instead is not None:
             raise TypeError(
                 f"argument '{path}': a {each.__name__} computes otherwise than an array; "
-                f"pass {_OTHERWISE[each.__name__]}"
+                f"pass {instead}"
             )
 
 

@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Container, Iterable
 from functools import partial, reduce
+from importlib import import_module
 from operator import eq, ge, gt, is_, is_not, le, lt, ne
 from types import FunctionType, MethodType
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 
 from stepwell.frontend import lists, maths
 from stepwell.frontend.checks import raise_in_branch
-from stepwell.frontend.errors import TraceError
+from stepwell.frontend.errors import TraceError, untraceable
 from stepwell.frontend.expressions import MAKING
 from stepwell.frontend.flow import assert_, if_, returned
 from stepwell.frontend.growing import appending, joined
@@ -45,7 +46,7 @@ from stepwell.frontend.rewriting import is_rewritten, rewritten
 from stepwell.frontend.runtime_bounds import Window
 from stepwell.frontend.state.variables import TracedVariable, Variable
 from stepwell.frontend.table import FUNCTIONS, call_function, complete
-from stepwell.frontend.tensor import Partial, Tensor
+from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import active_trace, users_frame
 from stepwell.frontend.unbound import Maybe, Undefined
 
@@ -129,7 +130,8 @@ def _call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
                 value.graph.check(value)
         return ours(*args, **kwargs)
     _check_call(function, args)
-    if (computed := _of_lists(function, args, kwargs)) is not None:
+    of = _vectorized if isinstance(function, np.vectorize) else _of_lists
+    if (computed := of(function, args, kwargs)) is not None:
         return computed()
     if appending(active_trace(), function, args):
         return None
@@ -143,8 +145,18 @@ def _call_plain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     if function is getattr and len(args) in (2, 3):
         return _attribute_of(*args)
     _warn_if_unsteady(function)
-    found = function(*_callbacks(function, args), **kwargs)
+    found = _untraced(function, args, kwargs)
     return own(found) if _is_one_of(function, MAKERS) else found
+
+
+def _untraced(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function as it is."""
+    try:
+        return function(*_callbacks(function, args), **kwargs)
+    except TraceError as error:
+        if (clearer := untraceable(function, error)) is None:
+            raise
+        raise clearer from None
 
 
 def _is_one_of(function: Any, known: Container[Any]) -> bool:
@@ -242,6 +254,18 @@ def _of_lists(
     return partial(Tensor.operators["call_ufunc"], ufunc, method, args, kwargs)
 
 
+def _vectorized(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Callable[..., Any] | None:
+    """Return the call of a `numpy.vectorize` object, if any of its arguments is traced."""
+    args = _callbacks(function, args)
+    words = dict(zip(kwargs, _callbacks(function, kwargs.values()), strict=True))
+    if not has_traced((*args, *words.values())):
+        return None
+    home = import_module("stepwell.frontend.transformations.vectorized")  # loads what vmap needs
+    return partial(home.vectorized, function, args, words)
+
+
 def _takes_lists(function: Any) -> bool:
     """Whether ``function`` is one of NumPy that takes a list as an array."""
     if getattr(function, "__module__", None) != "numpy" or active_trace() is None:
@@ -269,11 +293,6 @@ def _check_call(function: Any, args: tuple[Any, ...]) -> None:
     """Warn of, or refuse, functions that need the numbers of traced values."""
     _spelling(function, args)
     maths.check_known(function, args)
-    if isinstance(function, np.vectorize) and any(isinstance(v, Tensor | Partial) for v in args):
-        raise TraceError(
-            "numpy.vectorize calls a Python function with the numbers in an array, which are not "
-            "known while tracing: call the function with the whole array, or write sw.vmap(f)(x)"
-        )
 
 
 def _spelling(function: Any, args: tuple[Any, ...]) -> None:

@@ -18,6 +18,18 @@ _HOW = {
 }
 
 
+class Flags:
+    """The flags of a traced array: it may be written to, and lies nowhere in memory yet."""
+
+    writeable = True
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"'flags.{name}' is about memory, which a traced array does not have")
+
+    def __getitem__(self, name: str) -> bool:
+        return getattr(self, str(name).lower())
+
+
 class HostProtocols(Handle):
     """Conversions to Python's numbers, to arrays of NumPy, and to DLPack."""
 
@@ -73,11 +85,19 @@ class HostProtocols(Handle):
                 "index stepwell.numpy.asarray(array), or write with its .at[index].set(value)"
             )
         why = "NumPy was called on a traced value, which has no numbers yet"
-        raise TraceError(f"{why}: {self!r}; use numpy.copy for a copy, numpy.stack to join values")
+        how = "use numpy.copy for a copy, numpy.stack to join values"
+        error = TraceError(f"{why}: {self!r}; {how}")
+        error.asks_for_numbers = True
+        raise error
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """Return `stepwell.numpy`, as the array API standard asks."""
         return import_module("stepwell.frontend.array_api").namespace(api_version)
+
+    @property
+    def flags(self) -> Flags:
+        """The flags of the array, of which only ``writeable`` is known."""
+        return Flags()
 
     @property
     def device(self) -> str:

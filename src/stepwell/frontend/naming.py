@@ -30,7 +30,6 @@ _ATTRIBUTES = {
     "device": "arrays of a trace are on no device yet",
     "dump": "return the array, and write it in the caller",
     "dumps": "return the array, and write it in the caller",
-    "flags": _MEMORY,
     "getfield": _MEMORY,
     "imag": _LATER["complex"],
     "resize": "an array keeps its shape; use numpy.resize(x, shape)",

@@ -8,6 +8,7 @@ NumPy has the function; parameters that ours does not take are refused by name.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -187,11 +188,16 @@ def complete() -> None:
     import_module("stepwell.frontend.rarely_used")
 
 
-def has_ufunc(name: str) -> bool:
-    """Whether the ufunc of this name is supported."""
-    if name not in UFUNCS:
-        complete()
-    return name in UFUNCS
+def counterpart(function: Any) -> Callable[..., Any] | None:
+    """Return what computes a ufunc of NumPy or `scipy.special` in a trace; None if nothing does."""
+    name = function.__name__
+    if numpys(name) is function:
+        if name not in UFUNCS:
+            complete()
+        return UFUNCS.get(name)
+    if getattr(sys.modules.get("scipy.special"), name, None) is function:
+        return import_module("stepwell.frontend.special_functions").SPECIAL.get(name)
+    return None
 
 
 def method_named(name: str) -> Callable[..., Any] | None:
@@ -265,3 +271,14 @@ def refusal(name: str) -> str:
         here = sorted(n.removeprefix("linalg.") for n in FUNCTIONS if n.startswith("linalg."))
         return f"{message}, as no factorization is; of numpy.linalg there are {', '.join(here)}"
     return message + (f"; the nearest is numpy.{near}" if (near := nearest(name)) else "")
+
+
+def ufunc_refusal(function: Any) -> str:
+    """Return a message that a ufunc is not supported."""
+    name = function.__name__
+    if numpys(name) is function:
+        return refusal(name)
+    return (
+        f"the ufunc '{name}' of another package is not known to Stepwell; the program can call it "
+        f"when it runs: sw.callback({name}, like, ...), with the shape and dtype of `like`"
+    )

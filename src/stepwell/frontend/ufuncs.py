@@ -37,7 +37,7 @@ from stepwell.frontend.promotion import (
     lift,
     ours,
 )
-from stepwell.frontend.table import UFUNCS, call_named, has_ufunc, refusal, stored
+from stepwell.frontend.table import UFUNCS, call_named, counterpart, stored, ufunc_refusal
 from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.widening import remark
 
@@ -73,13 +73,12 @@ def ufunc(function: Any, *inputs: Any, dtype: Any = None) -> Any:
 
 
 def _computed(function: Any, inputs: Sequence[Any], dtype: Any) -> Any:
-    name = function.__name__
-    if not has_ufunc(name):
-        raise TraceError(refusal(name))
+    name, compute = function.__name__, counterpart(function)
+    if compute is None:
+        raise TraceError(ufunc_refusal(function))
     inputs = tuple(_array(v) if isinstance(v, list | tuple) else v for v in inputs)
-    compute = UFUNCS[name]
     if has_bfloat16(inputs):
-        return _of_bfloat16(function, inputs, dtype)
+        return _of_bfloat16(function, compute, inputs, dtype)
     *operands, result = _resolved(function, inputs, dtype)
     if name in _COMPARES and (known := _compared(function, inputs, operands)) is not None:
         return known
@@ -111,7 +110,9 @@ def _array(values: Any) -> Any:
     return lift(values) if has_traced(values) else np.asarray(values)
 
 
-def _of_bfloat16(function: Any, inputs: Sequence[Any], dtype: Any) -> Any:
+def _of_bfloat16(
+    function: Any, compute: Callable[..., Any], inputs: Sequence[Any], dtype: Any
+) -> Any:
     """Return the result of a ufunc for bfloat16 operands, if it supports float32."""
     kinds = [
         np.dtype(np.float32) if isinstance(v, Tensor) and v.kind.name == "bf16" else kind_of(v)
@@ -129,7 +130,7 @@ def _of_bfloat16(function: Any, inputs: Sequence[Any], dtype: Any) -> Any:
             f"numpy.{function.__name__} of bfloat16 is not known to Stepwell; convert with "
             "astype(numpy.float32)"
         )
-    return UFUNCS[function.__name__](*inputs)
+    return compute(*inputs)
 
 
 _BY_BITS = {"frexp", "ldexp", "nextafter", "spacing"}
@@ -317,8 +318,8 @@ _IGNORED = {"casting", "order", "subok", "signature", "sig", "extobj"}
 
 def call_ufunc(function: Any, method: str, inputs: tuple[Any, ...], keywords: Any) -> Any:
     """Return the result of a call of a ufunc, or of one of its methods."""
-    if not has_ufunc(function.__name__):
-        raise TraceError(refusal(function.__name__))
+    if counterpart(function) is None:
+        raise TraceError(ufunc_refusal(function))
     if method in ("outer", "reduce", "accumulate", "reduceat"):
         try:
             return by_numpy(getattr(function, method), inputs, dict(keywords))

@@ -62,7 +62,8 @@ REFUSED = {
     "it is about memory, of which arrays in a trace have none": "asfortranarray isfortran "
     "may_share_memory shares_memory require asarray_chkfinite nditer nested_iters flatiter "
     "ndenumerate",
-    "it calls Python for each element; write a loop, which is compiled": "frompyfunc vectorize",
+    "it gives Python objects; use `numpy.vectorize`": "frompyfunc",
+    "NumPy's own is traced where it is called": "vectorize",
     "it is the settings of NumPy itself": "geterr geterrcall seterr seterrcall getbufsize "
     "setbufsize show_config show_runtime get_include",
     "matrices are arrays of two axes": "matrix asmatrix bmat",
