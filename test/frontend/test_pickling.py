@@ -2,9 +2,11 @@
 
 import copy
 import pickle
+import sys
 from typing import Any
 
 import numpy as np
+import pytest
 
 import stepwell as sw
 
@@ -42,6 +44,16 @@ class Layer:
 def test_a_function_is_pickled_by_its_name() -> None:
     assert pickle.loads(pickle.dumps(scaled)) is scaled
     assert pickle.loads(pickle.dumps(Layer.doubled)) is Layer.doubled
+
+
+def test_cloudpickle_gets_a_function_of_main_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scaled.__wrapped__, "__module__", "__main__")
+    monkeypatch.setattr(sys.modules["__main__"], "scaled", scaled, raising=False)
+    assert scaled.__reduce__()[1] == ("__main__", "scaled")
+    space: dict[str, Any] = {"__name__": "joblib.externals.cloudpickle.cloudpickle"}
+    exec("def reduced(f): return f.__reduce__()", space)
+    make, given = space["reduced"](scaled)
+    np.testing.assert_array_equal(make(*given)(X), X * 2)
 
 
 def test_another_name_has_the_function_and_its_options() -> None:

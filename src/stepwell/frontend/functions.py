@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
@@ -151,7 +152,7 @@ class Function:
         return f"__jit_{id(self)}__"
 
     def __reduce__(self) -> Any:
-        """Pickle as Python pickles a function: by its name, where the name is this object's."""
+        """Pickle as a pickler does a function: mostly by its name, if the name is this object's."""
         name = (
             getattr(self.__wrapped__, "__module__", ""),
             getattr(self.__wrapped__, "__qualname__", ""),
@@ -160,7 +161,7 @@ class Function:
             by_name = _named(*name) is self
         except (AttributeError, ImportError):
             by_name = False
-        if by_name:
+        if by_name and not (name[0] == "__main__" and _pickles_main_by_value()):
             return _named, name
         return Function, (self.__wrapped__, sorted(self._static), (), self._given_options)
 
@@ -437,6 +438,15 @@ class Function:
             checks=self._checks,
             donated=self._donated,
         )
+
+
+def _pickles_main_by_value() -> bool:
+    """Whether the pickler that asks sends functions of `__main__` to processes without them."""
+    frame: Any = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    while frame.f_globals.get("__name__") == "pickle" and frame.f_back is not None:
+        frame = frame.f_back
+    packages = frame.f_globals.get("__name__", "").split(".")
+    return "cloudpickle" in packages or "dill" in packages  # joblib has a cloudpickle of its own
 
 
 def _named(module: str, name: str) -> Any:
