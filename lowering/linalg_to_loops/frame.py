@@ -83,10 +83,12 @@ class Frame:
         partly = k in op.within or (op, k) in self.ranges
         return (0, 0) if partly else self.plan.lengths(op, k)
 
-    def fits_one_vector(self, op: Structured, k: int) -> bool:
-        """Whether a loop always is one vector under a mask, of one lane at least."""
-        least, most = self.lengths(op, k)
-        return least > 0 and most <= op.width and self.masks([op], k)
+    def ends_under_mask(self, op: Structured, k: int) -> bool:
+        """Whether vectors along a loop, one at a time, always end in one under a mask.
+
+        That one has a lane at least, as the loop runs at least once.
+        """
+        return op.interleave == 1 and self.lengths(op, k)[0] > 0 and self.masks([op], k)
 
     def bounds(self, op: Structured, k: int) -> Bounds:
         """Return the range of a loop in which the op has an effect."""

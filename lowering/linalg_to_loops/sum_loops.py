@@ -23,7 +23,7 @@ from stepwell.lowering.linalg_to_loops.first_lanes import replace_first
 from stepwell.lowering.linalg_to_loops.frame import Bounds, Frame
 from stepwell.lowering.linalg_to_loops.points import compute, finish, start
 from stepwell.lowering.linalg_to_loops.structured import Structured
-from stepwell.lowering.linalg_to_loops.tails import steps
+from stepwell.lowering.linalg_to_loops.tails import before_mask, steps
 from stepwell.lowering.linalg_to_loops.within import meets, rounded
 from stepwell.lowering.linalg_to_loops.writer import NAMES, Index
 from stepwell.transforms.kernels.schedule.vectors import MIN_LANES
@@ -209,8 +209,10 @@ class Sum:
         """Write the vectorised loop part by part."""
         k, width = loops[0], self.op.width
         at, upper = self.frame.whole(self.op, k)
-        if self.frame.fits_one_vector(self.op, k):
-            self._masked(loops, points, state, (at, upper))
+        if self.frame.ends_under_mask(self.op, k):
+            end = before_mask(self.writer, width, upper, self.frame.lengths(self.op, k))
+            self._part(loops, (at, end), (width, 1), points, state, self._entries(points, 1))
+            self._masked(loops, points, state, (end, upper))
             return state
         wide = width * self.vectors
         for size in steps(width, self.vectors):
@@ -310,7 +312,7 @@ class Sum:
             new = self._loops(loops[1:], self._numbered(here), old)
             return [replace_first(self.writer, a, b, left) for a, b in zip(new, old, strict=True)]
 
-        if self.frame.fits_one_vector(self.op, loops[0]):
+        if self.frame.ends_under_mask(self.op, loops[0]):
             new = masked()
         else:
             some = self.writer.compare("sgt", Index.of(left), Index())

@@ -168,8 +168,10 @@ def _masked(writer: Writer, loop: Loop, inside: Inside) -> None:
         inside(replace(loop.taken(writer, start, loop.width), first=left))
 
     whole = lower == Index() and upper == loop.extent
-    if whole and loop.least > 0 and loop.most <= loop.width:
-        masked(lower)
+    if whole and loop.least > 0 and loop.count == 1:
+        end = before_mask(writer, loop.width, upper, (loop.least, loop.most))
+        _steps(writer, loop, (lower, end), [loop.width], inside)
+        masked(end)
         return
     if loop.one_text:
         writer.each(loop.bounds, loop.width, masked, NAMES[loop.k % len(NAMES)])
@@ -180,6 +182,16 @@ def _masked(writer: Writer, loop: Loop, inside: Inside) -> None:
         lower = end
     some = writer.compare("sgt", upper - lower, Index())
     writer.branch(some, lambda: masked(lower))
+
+
+def before_mask(writer: Writer, width: int, upper: Index, lengths: tuple[int, int]) -> Index:
+    """Return where the last vector of a loop begins, which has 1 to ``width`` lanes.
+
+    lengths : the least and the greatest extent
+    """
+    least, most = lengths
+    known = (most - 1) // width * width
+    return Index.of(known) if known < least else writer.last_whole(ZERO, upper + -1, width)
 
 
 def steps(width: int, count: int) -> list[int]:

@@ -21,6 +21,7 @@ from stepwell.api.compiled import compile_for_call
 from stepwell.runtime import cache as caches
 from stepwell.runtime import program as programs
 from stepwell.runtime.completing import Completion
+from stepwell.runtime.parts import Parts
 from stepwell.runtime.toolchain import Compiler, ToolchainError
 
 SIZES = 300, 65, 64, 9, 8, 5, 4, 2, 1, 0
@@ -235,10 +236,8 @@ def test_many_threads_complete_a_program_once(
     empty: caches.Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built: list[Path] = []
-    build = Compiler.build_program
-    monkeypatch.setattr(
-        Compiler, "build_program", lambda self, a, b: (built.append(a), build(self, a, b))[1]
-    )
+    build = Parts.link
+    monkeypatch.setattr(Parts, "link", lambda self, a, b: (built.append(a), build(self, a, b))[1])
     f = of_any_rows()
     check(f, 300)
     barrier = threading.Barrier(8)
@@ -277,7 +276,7 @@ def test_a_compiler_that_fails_later_is_one_message(
         def fail(*_: Any) -> None:
             raise ToolchainError("the C compiler failed")
 
-        patched.setattr(Compiler, "build_program", fail)
+        patched.setattr(Parts, "link", fail)
         for _ in range(2):
             with pytest.raises(sw.CompileError, match="the C compiler failed"):
                 check(f, 1)
@@ -329,9 +328,9 @@ def test_without_the_extension(empty: caches.Cache, monkeypatch: pytest.MonkeyPa
 PROCESS = """
 import sys
 import numpy as np, stepwell as sw
-from stepwell.runtime.toolchain import Compiler
-built, build = [], Compiler.build_program
-Compiler.build_program = lambda self, a, b: (built.append(a), build(self, a, b))[1]
+from stepwell.runtime.parts import Parts
+built, build = [], Parts.link
+Parts.link = lambda self, a, b: (built.append(a), build(self, a, b))[1]
 shapes = [sw.ShapeDtypeStruct(s, "float32") for s in ((sw.Dim("n"), 40), (40, 100))]
 f = sw.jit(lambda x, w: x @ w, input_signature=shapes)
 for n in map(int, sys.argv[1:]):

@@ -94,7 +94,7 @@ def columns(x: Any, w: Any, image: Any, filters: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize("n", (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 23, 31, 65, 131))
+@pytest.mark.parametrize("n", (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 23, 32, 33, 47, 64, 65, 131))
 def test_columns_of_any_number(n: int, wide: Callable[..., Any]) -> None:
     x, w, image, filters = given(260, n), given(30, 260), given(1, 3, n, n), given(3, 1, 3, 3)
     got = wide(x, w, image, filters)

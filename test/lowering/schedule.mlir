@@ -94,12 +94,18 @@ kernel.func @matmul(%x: tensor<?x256xf32>, %w: tensor<256x100xf32>, %d: tensor<?
   kernel.return %r : tensor<?x100xf32>
 }
 
-// Rows of unknown length: vectors along them end under a mask, so one element has a version,
-// without vectors, and the elements of a vector have one that runs no further vectors.
+// Rows of unknown length: vectors along them end under a mask, so few elements have versions of their
+// number, and those of one, two and four vectors have ones that run one vector at a time.
 // CHECK-LABEL:  kernel.func @unknown_rows
 // CHECK-SAME:  kernel.schedule = #kernel.schedule<[parallel d0 {grain 0}, for d1 by 64 mask, unroll d1 by 16, vector d1 by 16]>
 // CHECK-SAME:  kernel.versions = [#kernel.version<d1 from 1 to 1, #kernel.schedule<[for d0, for d1]>>,
-// CHECK-SAME:  #kernel.version<d1 from 2 to 16, #kernel.schedule<[parallel d0 {grain 0}, for d1 by 16 mask, vector d1 by 16]>>]
+// CHECK-SAME:  #kernel.version<d1 from 2 to 2, #kernel.schedule<[for d0, for d1]>>,
+// CHECK-SAME:  #kernel.version<d1 from 3 to 3, #kernel.schedule<[for d0, for d1]>>,
+// CHECK-SAME:  #kernel.version<d1 from 4 to 4, #kernel.schedule<[for d0, for d1 by 4, vector d1 by 4]>>,
+// CHECK-SAME:  #kernel.version<d1 from 8 to 8, #kernel.schedule<[for d0, for d1 by 8, vector d1 by 8]>>,
+// CHECK-SAME:  #kernel.version<d1 from 2 to 16, #kernel.schedule<[parallel d0 {grain 0}, for d1 by 16 mask, vector d1 by 16]>>,
+// CHECK-SAME:  #kernel.version<d1 from 17 to 32, #kernel.schedule<[parallel d0 {grain 0}, for d1 by 16 mask, vector d1 by 16]>>,
+// CHECK-SAME:  #kernel.version<d1 from 33 to 64, #kernel.schedule<[parallel d0 {grain 0}, for d1 by 16 mask, vector d1 by 16]>>]
 kernel.func @unknown_rows(%x: tensor<1000x?xf32>, %d: tensor<1000xf32>) -> tensor<1000xf32> attributes {kernel.shared = 1} {
   %r = linalg.generic {indexing_maps = [#id2, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<1000x?xf32>) outs(%d : tensor<1000xf32>) {
   ^bb0(%a: f32, %b: f32):

@@ -141,3 +141,32 @@ kernel.func @one_vector(%x: memref<4x?xf32>, %y: memref<4xf32>, %z: memref<4x?xf
   }
   kernel.return
 }
+
+// In one for at least a whole vector the last one under a mask always has a lane: only the number of
+// those before it is computed, unless that is known too.
+
+// CHECK-LABEL: kernel.func @several_vectors
+//       CHECK:   scf.if
+//       CHECK:     for %i
+//   CHECK-NOT:       for
+//   CHECK-NOT:       scf.if
+//       CHECK:       vector.load
+//       CHECK:       vector.maskedload
+//       CHECK:   } else {
+//       CHECK:   scf.if
+//       CHECK:     for %i
+//       CHECK:       for %j
+//   CHECK-NOT:       scf.if
+//       CHECK:       vector.maskedload
+//       CHECK:   kernel.return
+kernel.func @several_vectors(%x: memref<4x?xf32>, %y: memref<4xf32>) attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0, for d1 by 64 mask, unroll d1 by 16, vector d1 by 16]>, kernel.versions = [#kernel.version<d1 from 17 to 32, #kernel.schedule<[for d0, for d1 by 16 mask, vector d1 by 16]>>, #kernel.version<d1 from 33 to 64, #kernel.schedule<[for d0, for d1 by 16 mask, vector d1 by 16]>>]} {
+  %0 = arith.constant 0.0 : f32
+  linalg.fill ins(%0 : f32) outs(%y : memref<4xf32>)
+  linalg.generic {indexing_maps = [#nk, #n], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<4x?xf32>) outs(%y : memref<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %o, %a : f32
+    linalg.yield %s : f32
+  }
+  kernel.return
+}

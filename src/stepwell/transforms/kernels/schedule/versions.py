@@ -2,8 +2,8 @@
 
 A product of few rows is bound by reading the column operand: that is read in place, by tiles of few
 rows. A product of a single row is a loop over that operand, read sequentially. For many rows the
-operand is packed instead. So a contraction whose rows are counted at launch has a version for one
-row and one for few, and the launch selects.
+operand is packed instead. So a contraction whose rows are counted at launch has versions for few of
+them, and the launch selects.
 
 Some tens of rows compute about as long as such an operand comes from memory: they have a version
 whose tiles pack the next part of it, where the cost model predicts a gain.
@@ -12,8 +12,9 @@ The operand of a product whose columns, or sum, are counted at launch is packed,
 for so few columns, or so short a sum, that it is read in place as fast, there is a version.
 
 Vectors along rows whose length is known at launch only end under a mask: a row of one element takes
-the time of a whole vector, and of the reduction of its lanes. One element has a version too, and so
-have the elements of one vector, where longer rows run in several vectors at once.
+the time of a whole vector, and of the reduction of its lanes. So few elements have versions of
+their number, as those of a narrow vector have, and rows of one, two and four vectors have ones that
+run a vector at a time.
 """
 
 from __future__ import annotations
@@ -51,7 +52,14 @@ from stepwell.transforms.kernels.schedule.blocking import (
 )
 from stepwell.transforms.kernels.schedule.first_call import FirstCall
 from stepwell.transforms.kernels.schedule.tails import choose_tails
-from stepwell.transforms.kernels.schedule.vectors import MASKED_BITS, Loops, Range, own_axis, read
+from stepwell.transforms.kernels.schedule.vectors import (
+    MASKED_BITS,
+    MIN_LANES,
+    Loops,
+    Range,
+    own_axis,
+    read,
+)
 from stepwell.transforms.kernels.versions import set_extent
 
 RANGES_OF_FEW = (1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 8)
@@ -214,15 +222,18 @@ def _of_own_loops(
 ) -> Iterator[Range]:
     """Yield ranges of the first loop beyond the shared ones whose extent is unknown.
 
-    They are a single iteration and, where rows end under a mask, those of a vector: several vectors
-    at once would be computed for them too, all but one under an empty mask.
+    They are a single iteration and, where rows end under a mask, as many as fill a narrow vector,
+    or fewer than one; and those of one vector, of two, and of the four that are computed at once:
+    one at a time, they need no test for several, nor to be joined.
     """
     most = max((len(loops.extents) for loops in ops), default=0)
     for loop in range(shared, most):
         if argument_of_extent(function, loop) is not None:
-            yield Range(loop, 1, 1, 1)
             lanes = min(_lanes(loops, machine) for loops in ops if len(loops.extents) > loop)
-            yield from [Range(loop, 2, lanes, lanes)] if _has_masks(machine) else []
+            few = [*range(1, MIN_LANES + 1), lanes // 2] if _has_masks(machine) else [1]
+            yield from (Range(loop, n, n, n) for n in few)
+            ends = (2, lanes), (lanes + 1, 2 * lanes), (2 * lanes + 1, 4 * lanes)
+            yield from (Range(loop, a, b, lanes) for a, b in ends if _has_masks(machine))
             return
 
 
@@ -264,8 +275,7 @@ def _serves(function: kernel.FuncOp, some: Range, packs: bool) -> bool:
     if levels.whole_reads:
         return some.low == some.high and levels.in_steps is not None and not packs
     pairs = zip(loop_ops(function), levels.lanes, strict=True)
-    least = 1 if some.low == some.high else some.high
-    return any(each is op and x.axis == some.loop and x.width * x.many > least for each, x in pairs)
+    return any(each is op and x.axis == some.loop and x.width > 1 for each, x in pairs)
 
 
 def _is_argument_size(loops: Loops, loop: int) -> bool:
