@@ -285,6 +285,20 @@ def test_slices_of_a_known_size_along_an_unknown_axis() -> None:
     assert f.cache_info().programs == 2
 
 
+def rows(x: Any) -> Any:
+    return x[0][None], x[:2, 1:] - x[:1, :-1]
+
+
+def test_slices_of_a_known_size_where_another_axis_is_unknown_too() -> None:
+    any_size = sw.ShapeDtypeStruct((sw.Dim("n"), sw.Dim("m")), "float64")
+    f: Any = sw.jit(rows, input_signature=[any_size])
+    for n, m in ((3, 4), (2, 7), (5, 3)):
+        x = np.arange(float(n * m)).reshape(n, m)
+        for got, want in zip(f(x), rows(x), strict=True):
+            np.testing.assert_array_equal(got, want)
+    assert f.cache_info()[:2] == (1, 1)
+
+
 def test_slices_that_are_longer_than_an_axis() -> None:
     def few(x: Any) -> Any:
         return x[:2], x[-2:], x[-1:], x[-3:-1]

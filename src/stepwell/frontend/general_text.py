@@ -256,10 +256,13 @@ class _Writer:
         if loose == match["type"]:
             return self.with_sizes(match, [], props)
         result, place = match["result"], match["place"] or ""
+        grow = self.growing(match["type"])
+        operands = ", ".join([f"{result}__s", *map(self.value, grow)])
+        types = ", ".join([loose, *("index" for _ in grow)])
         return self.dynamic(
             f'  {result}__s = "nd.slice"({match["operands"]}) <{{{props}}}>'
             f" : ({match['inputs']}) -> {loose}{place}\n"
-            f'  {result} = "nd.reshape"({result}__s) : ({loose}) -> {match["type"]}{place}'
+            f'  {result} = "nd.reshape"({operands}) : ({types}) -> {match["type"]}{place}'
         )
 
     def _bound(self, text: str, size: Growth, is_limit: bool) -> str:
