@@ -6,6 +6,7 @@ import copy
 import pickle
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,16 @@ class Frozen:
     b: Any
 
 
+class OfAttrs:
+    """A class as `attrs.define` makes it."""
+
+    __slots__ = ("a", "b")
+    __attrs_attrs__ = (SimpleNamespace(name="a"), SimpleNamespace(name="b"))
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a, self.b = a, b
+
+
 @sw.tree.register
 class Own:
     def __init__(self, a: Any, b: Any) -> None:
@@ -55,6 +66,8 @@ MAKERS: dict[str, Any] = {
     "default": lambda a, b: defaultdict(list, a=a, b=b),
     "named": Named,
     "dataclass": Data,
+    "attrs": OfAttrs,
+    "namespace": lambda a, b: SimpleNamespace(a=a, b=b),
     "frozen": Frozen,
     "registered": Own,
     "nested": lambda a, b: {"x": Data(a, [None, Own(b, None)])},

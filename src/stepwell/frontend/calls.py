@@ -220,6 +220,9 @@ def _advice(path: str, leaf: Any) -> str:
     """Advise how to pass ``leaf``, which is not an array."""
     if isinstance(leaf, Mapping):
         return "pass a plain dict of it: dict(...)"
+    if hasattr(leaf, "__dict__"):
+        static = f"static_argnames=('{path}',)" if path.isidentifier() else "static_argnames"
+        return f"if it holds arrays, register its class (sw.tree.register); else jit with {static}"
     if path.isidentifier():
         return f"if it is no data, jit with static_argnames=('{path}',)"
     return "if it is no data, pass it in an argument of its own, named in static_argnames"

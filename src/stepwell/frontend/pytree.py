@@ -10,7 +10,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
-from types import EllipsisType
+from types import EllipsisType, SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
 SPECS = "stepwell.frontend.specs"
@@ -117,9 +117,19 @@ def _node(value: Any, kind: type[Any]) -> tuple[Node, tuple[Any, ...] | None, Se
     if kind is defaultdict:
         keys = Keys.of(value)
         return Node(kind, value.default_factory), keys, tuple(value[k] for k in keys)
-    if is_dataclass(value) and not isinstance(value, type) and kind.__module__ != SPECS:
-        names = tuple(field.name for field in fields(value))
+    if (names := _fields_of(value, kind)) is not None:
         return Node(kind), names, tuple(getattr(value, name) for name in names)
+    return None
+
+
+def _fields_of(value: Any, kind: type[Any]) -> tuple[str, ...] | None:
+    """Return the names of an object's fields; None if its class does not list them."""
+    if is_dataclass(kind) and kind.__module__ != SPECS:
+        return tuple(field.name for field in fields(kind))
+    if kind is SimpleNamespace:
+        return tuple(vars(value))
+    if "__attrs_attrs__" in kind.__dict__:  # a class of the package attrs
+        return tuple(field.name for field in kind.__attrs_attrs__)
     return None
 
 
@@ -134,6 +144,8 @@ def _rebuild(node: Node, keys: tuple[Any, ...] | None, values: Sequence[Any]) ->
         return OrderedDict(named)
     if node.kind is defaultdict:
         return defaultdict(node.more, named)
+    if node.kind is SimpleNamespace:
+        return SimpleNamespace(**named)
     found = object.__new__(node.kind)  # without defaults and __post_init__
     for name, value in named.items():
         object.__setattr__(found, name, value)
