@@ -23,17 +23,20 @@ the loops nested in it are tried.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf, tensor
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, ModuleOp, TensorType
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from stepwell.analysis.structured import erase_dead, yielded
+from stepwell.analysis.structured import extents, yielded
 from stepwell.transforms.passes import Pass, remark
-from stepwell.transforms.structured.scalar_loops.code import Code, Refused
+from stepwell.transforms.structured.scalar_loops.code import Code, Refused, erase_unused
 from stepwell.transforms.structured.scalar_loops.flow import is_kept, is_number
 from stepwell.transforms.structured.scalar_loops.loops import RULES, for_loop, while_loop
+from stepwell.transforms.structured.scalar_loops.nests import SHORT
 from stepwell.transforms.structured.scalar_loops.translate import Translation
 
 
@@ -66,19 +69,36 @@ def _rewritten(loop: scf.WhileOp | scf.ForOp) -> bool:
     """Replace a loop by scalar code, if possible."""
     if any(not isinstance(r.type, TensorType) for r in loop.results) or _is_scalar(loop):
         return False
-    code = Code(Block())
-    try:
-        new, results = _scalar(loop, code)
-    except Refused as refused:
-        code.abandon()
-        remark(refused.op, f"a loop is no scalar code: {refused.why}")
-        return False
+    found, stored = None, frozenset[SSAValue]()
+    while found is None:
+        code = Code(Block())
+        try:
+            found = _scalar(loop, code, stored)
+        except Refused as refused:
+            code.abandon()
+            again = refused.store
+            if again is None or again in stored or not _is_short(again) or len(stored) == _MOST:
+                remark(refused.op, f"a loop is no scalar code: {refused.why}")
+                return False
+            stored |= {again}
+    new, results = found
     for old, value in zip(loop.results, results, strict=True):
         old.replace_all_uses_with(value)
     loop.detach()
     loop.erase()
-    _erase_unused(new.body.block)
+    erase_unused(new.body.block)
     return True
+
+
+_MOST = 8
+"""The most arrays of a loop that are stored, each found by translating the loop anew."""
+
+
+def _is_short(value: SSAValue) -> bool:
+    """Whether an array takes few iterations to store."""
+    made_by = value.owner
+    sizes = extents(made_by) if isinstance(made_by, linalg.GenericOp) else [DYNAMIC_INDEX]
+    return DYNAMIC_INDEX not in sizes and prod(sizes) <= SHORT
 
 
 _SCALAR = (
@@ -94,10 +114,13 @@ def _is_scalar(loop: Operation) -> bool:
     )
 
 
-def _scalar(loop: scf.WhileOp | scf.ForOp, code: Code) -> tuple[scf.ForOp, list[SSAValue]]:
+def _scalar(
+    loop: scf.WhileOp | scf.ForOp, code: Code, stored: frozenset[SSAValue]
+) -> tuple[scf.ForOp, list[SSAValue]]:
     """Write scalar code before a loop; return it, and the replacement of each result.
 
     code : the empty scalar code to write into
+    stored : the arrays of the loop that are stored where they are made
     """
     inits = list(loop.arguments if isinstance(loop, scf.WhileOp) else loop.iter_args)
     kept = [_is_kept(loop, k) for k in range(len(inits))]
@@ -110,6 +133,7 @@ def _scalar(loop: scf.WhileOp | scf.ForOp, code: Code) -> tuple[scf.ForOp, list[
         top.insert_arg(type, len(top.args))
     code.source = loop
     translation = Translation(code, loop, RULES)
+    translation.stored = stored
     starts = dict(zip(arrays, top.args[1:], strict=False))
     for k, argument in starts.items():
         argument.name_hint = inits[k].name_hint
@@ -120,14 +144,15 @@ def _scalar(loop: scf.WhileOp | scf.ForOp, code: Code) -> tuple[scf.ForOp, list[
     else:
         found = for_loop(translation, loop, given)
     ends = [found[k] for k in arrays]
-    for k, into in zip(scalars, top.args[1 + len(arrays) :], strict=True):
+    for k, into in zip(scalars, top.args[1 + len(arrays) :], strict=False):
         assert isinstance(into.type, TensorType)
         at = [code.index(0) for _ in into.type.get_shape()]
         ends.append(code.put(tensor.InsertOp(found[k], into, at)).results[0])
-    code.put(scf.YieldOp(*ends))
+    code.put(scf.YieldOp(*ends, *code.scratches))
     code.finish()
     zero, one = (arith.ConstantOp(IntegerAttr(n, index)) for n in (0, 1))
-    empties = [tensor.EmptyOp([], loop.results[k].type) for k in scalars]
+    made = [*(loop.results[k].type for k in scalars), *(v.type for v in code.scratches)]
+    empties = [tensor.EmptyOp([], type) for type in made]
     carried = [*(inits[k] for k in arrays), *(e.tensor for e in empties)]
     new = scf.ForOp(zero, one, one, carried, Region(top))
     parent = loop.parent
@@ -136,7 +161,7 @@ def _scalar(loop: scf.WhileOp | scf.ForOp, code: Code) -> tuple[scf.ForOp, list[
     for op in (zero, one, *empties, new):
         op.location = loop.location
     results = [inits[k] for k in range(len(inits))]
-    for k, result in zip([*arrays, *scalars], new.results, strict=True):
+    for k, result in zip([*arrays, *scalars], new.results, strict=False):
         result.name_hint = loop.results[k].name_hint
         results[k] = result
     return new, results
@@ -146,13 +171,3 @@ def _is_kept(loop: scf.WhileOp | scf.ForOp, slot: int) -> bool:
     if isinstance(loop, scf.WhileOp):
         return is_kept(loop, slot)
     return yielded(loop.body.block)[slot] is loop.body.block.args[slot + 1]
-
-
-def _erase_unused(block: Block) -> None:
-    """Erase the unused ops of a block and of its nested blocks."""
-    erase_dead(block)
-    for op in block.ops:
-        for region in op.regions:
-            for inner in region.blocks:
-                _erase_unused(inner)
-    erase_dead(block)

@@ -10,8 +10,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from stepwell.analysis.structured import yielded
 from stepwell.transforms.structured.scalar_loops.code import refuse, truth
-from stepwell.transforms.structured.scalar_loops.elements import write_whole
-from stepwell.transforms.structured.scalar_loops.flow import is_number
+from stepwell.transforms.structured.scalar_loops.elements import store, write_whole
+from stepwell.transforms.structured.scalar_loops.flow import is_number, is_within
 from stepwell.transforms.structured.scalar_loops.translate import Translation
 
 
@@ -25,6 +25,7 @@ def branch(t: Translation, op: scf.IfOp) -> None:
         for result, value in zip(op.output, last.operands, strict=True):
             t.bind(result, t.value(value))
         return
+    _store_given(t, op)
     sides = _sides(t, op, condition)
     given: dict[Pair, SSAValue] = {}
     changed = list(dict.fromkeys(pair for pair in sides.pairs if pair[0] is not pair[1]))
@@ -52,6 +53,14 @@ def branch(t: Translation, op: scf.IfOp) -> None:
         t.bind(result, given.get(pair, pair[0]))
     if sides.changed:
         refuse(op, "a branch changes an array that it does not give")
+
+
+def _store_given(t: Translation, op: scf.IfOp) -> None:
+    """Store the arrays of before that a side gives, if they are only computed where read."""
+    for region in op.regions:
+        for value in yielded(region.block):
+            if not is_number(value) and not is_within(value, op):
+                store(t, op, value)
 
 
 Pair = tuple[SSAValue, SSAValue]

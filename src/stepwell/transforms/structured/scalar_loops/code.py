@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
+    TensorType,
     i1,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -26,16 +27,23 @@ from xdsl.ir.affine import (
     AffineExpr,
 )
 
+from stepwell.analysis.structured import erase_dead
 from stepwell.dialects.types import UNKNOWN
 from stepwell.transforms.structured.scalar_loops.bounds import Bounds, number_of, of_type
 
 
 class Refused(Exception):
-    """A loop cannot be scalar code, for the reason in the message; it stays as it is."""
+    """A loop cannot be scalar code, for the reason in the message; it stays as it is.
 
-    def __init__(self, op: Operation, why: str) -> None:
+    store : an array of the loop; if it is stored in memory of its own, the reason is gone
+    unless_short : whether a loop of few iterations is no reason
+    """
+
+    def __init__(
+        self, op: Operation, why: str, store: SSAValue | None = None, unless_short: bool = False
+    ) -> None:
         super().__init__(why)
-        self.op, self.why = op, why
+        self.op, self.why, self.store, self.unless_short = op, why, store, unless_short
 
 
 def refuse(op: Operation, why: str) -> NoReturn:
@@ -62,16 +70,40 @@ class Arrays:
     newest: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
     written: dict[SSAValue, Write] = field(default_factory=dict[SSAValue, "Write"])
     """For a state that a store into the state before it made: that store."""
+    scratch: set[int] = field(default_factory=set[int])
+    """The arrays that an iteration makes and changes."""
+    _entered: list[tuple[dict[SSAValue, None], set[SSAValue]]] = field(
+        default_factory=list[tuple[dict[SSAValue, None], set[SSAValue]]]
+    )
 
-    def add(self, value: SSAValue) -> None:
+    def add(self, value: SSAValue, scratch: bool = False) -> None:
         """Register a new array."""
         number = len(self.newest)
+        if scratch:
+            self.scratch.add(number)
         self.of[value], self.newest[number] = number, value
 
     def change(self, old: SSAValue, new: SSAValue) -> None:
         """Make ``new`` the newest state of the array that ``old`` is a state of."""
         number = self.of[old]
         self.of[new], self.newest[number] = number, new
+
+    @contextmanager
+    def entered(self, states: Iterable[SSAValue]) -> Generator[set[SSAValue]]:
+        """Let a loop that begins with these states read them; yield the ones that it does read."""
+        found = dict.fromkeys(v for v in states if v in self.of)
+        read = set[SSAValue]()
+        self._entered.append((found, read))
+        yield read
+        self._entered.pop()
+
+    def is_entered(self, state: SSAValue) -> bool:
+        """Note that a loop that began with ``state`` reads it; return False if there is none."""
+        for found, read in self._entered:
+            if state in found:
+                read.add(state)
+                return True
+        return False
 
     def is_stale(self, value: SSAValue) -> bool:
         """Whether ``value`` is a state of an array that has been overwritten."""
@@ -89,6 +121,8 @@ class Code:
         self.top = self.block = top
         self.values: dict[SSAValue, SSAValue] = {}
         self.arrays, self.bounds = Arrays(), Bounds()
+        self.scratches: list[SSAValue] = []
+        """Arguments of the outermost loop for values that it keeps in memory meanwhile."""
         self.source: Operation | None = None
         """The tensor-level op that is being translated."""
         self._written: dict[object, SSAValue] = {}
@@ -107,6 +141,12 @@ class Code:
         first = self.top.first_op
         assert first is not None
         self.top.insert_ops_before([op for op in created if isinstance(op, Operation)], first)
+
+    def scratch(self, type: TensorType[Attribute]) -> SSAValue:
+        """Return memory of its own, whose elements are not set."""
+        self.scratches.append(self.top.insert_arg(type, len(self.top.args)))
+        self.scratches[-1].name_hint = "scratch"
+        return self.scratches[-1]
 
     @contextmanager
     def inside(self, block: Block) -> Generator[None]:
@@ -311,3 +351,13 @@ def _folded_logic(op: arith.AndIOp | arith.OrIOp) -> SSAValue | None:
         if (known := truth(side)) is not None:
             return other if known == isinstance(op, arith.AndIOp) else side
     return None
+
+
+def erase_unused(block: Block) -> None:
+    """Erase the unused ops of a block and of its nested blocks."""
+    erase_dead(block)
+    for op in block.ops:
+        for region in op.regions:
+            for inner in region.blocks:
+                erase_unused(inner)
+    erase_dead(block)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import prod
 
 from xdsl.dialects import arith, tensor
-from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
@@ -30,7 +31,12 @@ from stepwell.transforms.structured.scalar_loops.flow import (
     is_single,
     kept_axes,
 )
-from stepwell.transforms.structured.scalar_loops.nests import Element
+from stepwell.transforms.structured.scalar_loops.nests import (
+    MAX_ELEMENTS,
+    SHORT,
+    UNKNOWN_SIZE,
+    Element,
+)
 from stepwell.transforms.structured.scalar_loops.translate import Part, Rule, Translation
 
 
@@ -64,6 +70,7 @@ def _write(
     """Store an element; of a few that are stored nowhere, such as a stack, choose where read."""
     shape = tensor_type(into).get_shape()
     if into in t.code.values or (before := t.views.get(into)) is None or prod(shape) > _FEW:
+        store(t, op, into)
         t.write(op, into, place, new)
         return
     code = t.code
@@ -120,6 +127,7 @@ def _insert_part(t: Translation, op: tensor.InsertSliceOp) -> None:
             places[axis] = t.code.add(offsets[axis], t.code.times(i, steps[axis]))
         return places
 
+    store(t, op, op.dest)
     into = t.readable(op.dest, op)
     counts = op.static_sizes.get_values()
     fixed = [None if counts[a] != 1 else offset for a, offset in enumerate(offsets)]
@@ -143,6 +151,52 @@ def write_whole(t: Translation, op: Operation, value: SSAValue, into: SSAValue) 
     created = t.write_all(op, into, t.sizes(value), part)
     t.bind(value, created)
     return created
+
+
+def store(t: Translation, op: Operation, value: SSAValue, its_own: bool = False) -> None:
+    """Store an array that is only computed where it is read, because ``op`` changes it.
+
+    its_own : whether it must not take the place of an array that it is computed of
+    """
+    if value in t.code.values or value not in t.views:
+        return
+    arrays = t.code.arrays
+    if not its_own and (into := _replaced(t, op, value)) is not None:
+        assert isinstance(value.owner, Operation)
+        t.write_readers_first(value.owner)
+        write_whole(t, op, value, arrays.newest[arrays.of[into]])
+        del t.views[value]
+        return
+    if DYNAMIC_INDEX in tensor_type(value).get_shape():
+        refuse(op, "an array that is made in the loop has no known size")
+    arrays.add(scratch := t.code.scratch(tensor_type(value)), scratch=True)
+    if isinstance(value.owner, tensor.EmptyOp):
+        t.bind(value, scratch)
+    else:
+        write_whole(t, op, value, scratch)
+        if t.nests.length > SHORT:
+            refuse(op, "an array that the loop makes takes long to compute one by one")
+    del t.views[value]
+
+
+def _replaced(t: Translation, op: Operation, value: SSAValue) -> SSAValue | None:
+    """Return the array that ``value`` is computed of and may overwrite: nothing else reads it."""
+    made_by, block, arrays = value.owner, op.parent_block(), t.code.arrays
+    if not isinstance(made_by, linalg.GenericOp) or block is None:
+        return None
+    for old in dict.fromkeys(v for each in made_by.walk() for v in each.operands):
+        state = t.code.values.get(old)
+        if (
+            state is None
+            or state not in arrays.of
+            or old.type != value.type
+            or arrays.is_stale(state)
+        ):
+            continue
+        readers = [block.find_ancestor_op_in_block(use.operation) for use in old.uses]
+        if all(r is not None and (r in t.done or r.is_before_in_block(op)) for r in readers):
+            return state
+    return None
 
 
 def _reshape(t: Translation, op: tensor.CollapseShapeOp | tensor.ExpandShapeOp) -> None:
@@ -233,36 +287,55 @@ def _generic(t: Translation, op: linalg.GenericOp) -> None:
                 t.nests.costly[-1] = Refused(op, "kernels compute this op with vectors")
             return t.iteration(op, [at[axis] for axis in place])[number]
 
-        t.views[result] = element if again else _computed_once(t, op, element, not costly)
+        _offer(t, op, result, element, None if again else not costly)
+
+
+def _offer(
+    t: Translation, op: Operation, result: SSAValue, element: Element, once: bool | None = False
+) -> None:
+    """Compute the elements of a result where they are read, or store all if that has failed.
+
+    once : whether a loop over a window may compute an element for each of its results; otherwise
+        it is computed once; None if it is cheap
+    """
+    t.views[result] = element if once is None else _computed_once(t, op, result, element, once)
+    if result in t.stored:
+        store(t, op, result, its_own=True)
 
 
 def _computed_once(
-    t: Translation, op: Operation, element: Element, in_windows: bool = False
+    t: Translation, op: Operation, result: SSAValue, element: Element, in_windows: bool
 ) -> Element:
     """Return an element function that refuses where an element would be computed repeatedly.
 
     in_windows : whether it may be computed for each result that a loop over a window computes
     """
-    depth, outer = t.depth, len(t.nests.indices)
+    depth, outer, large = t.depth, len(t.nests.indices), _is_large(op)
     why = "values that the loop reads would be computed again in each iteration"
 
     def checked(at: Sequence[SSAValue]) -> SSAValue:
         used = {t.code.bounds.sum_of(i)[0] for i in at}
         again = not used.issuperset(t.nests.indices[outer:])
-        if t.depth > depth or (again and not in_windows):
-            refuse(op, why)
-        if again:
+        if not used.issuperset(t.counters[depth:]) or (again and not in_windows):
+            raise Refused(op, why, store=result)
+        if again or (t.depth > depth and large):
             t.nests.costly[-1] = Refused(op, why)
         return element(at)
 
     return checked
 
 
+def _is_large(op: Operation) -> bool:
+    sizes = extents(op) if isinstance(op, linalg.GenericOp) else []
+    return prod(UNKNOWN_SIZE if n == DYNAMIC_INDEX else n for n in sizes) > MAX_ELEMENTS
+
+
 def _reduction(t: Translation, op: linalg.GenericOp) -> None:
     """Write a reduction to scalars; compute one to arrays where an element of it is read."""
     outputs = indices(op)[len(op.inputs) :]
     if any(index != outputs[0] for index in outputs):
-        refuse(op, "a reduction gives several results that lie differently")
+        _scan(t, op, outputs)
+        return
     if contracts(op) and prod(extents(op)) > _FEW_PRODUCTS:
         refuse(op, "kernels have tiles for a product of matrices")
     if _sums_rows(op) and prod(extents(op)) > _FEW_PRODUCTS:
@@ -277,7 +350,42 @@ def _reduction(t: Translation, op: linalg.GenericOp) -> None:
         def element(at: Sequence[SSAValue], number: int = number) -> SSAValue:
             return _write_reduction(t, op, outputs[0], at)[number]
 
-        t.views[result] = _computed_once(t, op, element)
+        _offer(t, op, result, element)
+
+
+def _scan(t: Translation, op: linalg.GenericOp, outputs: Sequence[Index]) -> None:
+    """Let the loop that reads running sums, or the like, one after the other compute them."""
+    summed = [d for d, parallel in enumerate(is_parallel(op)) if not parallel]
+    each = [any(plain(e) in summed for e in index) for index in outputs]
+    wanted = [r.first_use is not None for r in op.results]
+    taken = [op.body.block.args[len(op.inputs) + k].first_use for k in range(len(outputs))]
+    places = [inverse(index, len(op.iterator_types)) for index in outputs]
+    for k, every in enumerate(each):
+        unlike = (every and (taken[k] or places[k] is None)) or (not every and wanted[k])
+        if unlike or len(summed) != 1:
+            refuse(op, "a reduction gives several results that lie differently")
+
+    def element(number: int, at: Sequence[SSAValue]) -> SSAValue:
+        place = places[number]
+        assert place is not None
+        loops = [at[axis] for axis in place]
+        starts: list[SSAValue] = []
+        for value, index, every in zip(op.outputs, outputs, each, strict=True):
+            if not every:
+                starts.append(t.element(op, value, [t.code.affine(e, loops) for e in index]))
+
+        def body(given: Sequence[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+            rest = iter(given)
+            zeros = [t.code.zero(tensor_type(v).element_type) for v in op.outputs]
+            all = [zero if every else next(rest) for zero, every in zip(zeros, each, strict=True)]
+            found = t.iteration(op, loops, all)
+            return [v for v, every in zip(found, each, strict=True) if not every], found
+
+        return t.nests.scanned(op, op.results[number], loops[summed[0]], starts, body)[number]
+
+    for number, result in enumerate(op.results):
+        if each[number]:
+            _offer(t, op, result, partial(element, number))
 
 
 def _sums_rows(op: linalg.GenericOp) -> bool:

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import IndexType, TensorType, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from stepwell.analysis.structured import yielded
+from stepwell.dialects.types import tensor_type
 from stepwell.transforms.structured.scalar_loops.bounds import number_of, of_type
 from stepwell.transforms.structured.scalar_loops.branches import branch
 from stepwell.transforms.structured.scalar_loops.code import Code, refuse
@@ -23,8 +24,11 @@ from stepwell.transforms.structured.scalar_loops.flow import (
     origin,
 )
 from stepwell.transforms.structured.scalar_loops.interchange import Interchanged, interchange
+from stepwell.transforms.structured.scalar_loops.narrowing import narrowed
 from stepwell.transforms.structured.scalar_loops.neighbours import are_apart
+from stepwell.transforms.structured.scalar_loops.nests import SHORT
 from stepwell.transforms.structured.scalar_loops.reuse import Kept, find_kept, hand_on
+from stepwell.transforms.structured.scalar_loops.splitting import split
 from stepwell.transforms.structured.scalar_loops.translate import Rule, Translation
 
 INDEX = IndexType()
@@ -55,11 +59,13 @@ def while_loop(t: Translation, op: scf.WhileOp, inits: Sequence[SSAValue]) -> li
         if code.arrays.changed_since(newest):
             refuse(op, "the test of a loop changes an array")
         passed = [k for k in range(len(forwarded)) if not (handed_on(op) and k in kept)]
-        t.depth -= 1
+        t.counters.pop()
+        t.nests.leave()
         code.put(scf.ConditionOp(go, *(forwarded[k] for k in passed)))
     second = _new_body(t, after, passed, forwarded)
     with code.inside(second), code.bounds.where(go, True):
         _terminate(t, op, second, t.block(after), carried, newest)
+        t.nests.leave()
     types = [forwarded[k].type for k in passed]
     new = scf.WhileOp([inits[k] for k in carried], types, Region(first), Region(second))
     code.put(new, [op.results[k].name_hint for k in passed])
@@ -86,16 +92,20 @@ def for_loop(t: Translation, op: scf.ForOp, inits: Sequence[SSAValue]) -> list[S
     assert low is not None and high is not None and step is not None
     if step[0] >= 1:
         code.bounds.note(block.args[0], (low[0], max(high[1] - 1, low[0])))
-    newest = dict(code.arrays.newest)
-    _enter(t, block, [body.args[k + 1] for k in carried], [inits[k] for k in carried])
-    with code.inside(block):
+    newest, starts = dict(code.arrays.newest), [inits[k] for k in carried]
+    _enter(t, block, [body.args[k + 1] for k in carried], starts)
+    with code.arrays.entered(starts) as read, code.inside(block):
         if step[0] >= 1:
             code.bounds.order(block.args[0], bounds[1], 1)
             code.bounds.order(bounds[0], block.args[0])
         _terminate(t, op, block, t.block(body), carried, newest)
-        read_again = find_kept(code, block) if step == (1, 1) else []
-    whole = bounds, bounds[0]
-    new = _counted_loop(code, block, whole, [inits[k] for k in carried], read_again, None)
+        read_again = find_kept(code, block) if step == (1, 1) and not read else []
+    if step == (1, 1) and not read_again:
+        bounds[:2] = narrowed(code, block, (bounds[0], bounds[1]))
+    t.nests.leave(bounds[0], bounds[1], t.value(op.ub))
+    new = _counted_loop(code, block, (bounds, bounds[0]), starts, read_again, None)
+    if read:
+        split(code, op, new)
     code.put(new, [op.results[k].name_hint for k in carried])
     created = dict(zip(carried, new.results, strict=False))
     results = [created.get(k, inits[k]) for k in range(len(inits))]
@@ -150,7 +160,8 @@ def _enter(
     t: Translation, block: Block, old: Sequence[SSAValue], starts: Sequence[SSAValue]
 ) -> None:
     arrays = t.code.arrays
-    t.depth += 1
+    t.counters.append(block.args[0] if block.args else None)
+    t.nests.costly.append(None)
     for value, start in zip(old, starts, strict=True):
         argument = block.insert_arg(start.type, len(block.args))
         argument.name_hint = value.name_hint
@@ -177,7 +188,7 @@ def _terminate(
     before: dict[int, SSAValue],
 ) -> None:
     """Terminate the body of a loop, which must yield each array it changed in its own slot."""
-    t.depth -= 1
+    t.counters.pop()
     arrays = t.code.arrays
     given = block.args[len(block.args) - len(carried) :]
     ends = [
@@ -199,10 +210,16 @@ def _terminate(
 
 def _in_place(t: Translation, op: Operation, value: SSAValue, argument: SSAValue) -> SSAValue:
     """Return a yielded value; an array that is not stored yet is stored into its own slot."""
-    arrays = t.code.arrays
-    if value in t.code.values or value not in t.views or argument not in arrays.of:
+    arrays, found = t.code.arrays, t.code.values.get(value)
+    if found is not None and found in arrays.of and arrays.of[found] in arrays.scratch:
+        kind = tensor_type(value).element_type
+        t.views[value] = lambda at: t.code.put(tensor.ExtractOp(found, at, kind)).results[0]
+    elif found is not None or value not in t.views or argument not in arrays.of:
         return t.value(value)
-    return write_whole(t, op, value, arrays.newest[arrays.of[argument]])
+    created = write_whole(t, op, value, arrays.newest[arrays.of[argument]])
+    if found is not None and t.nests.length > SHORT:
+        refuse(op, "a loop exchanges arrays")
+    return created
 
 
 def _bind_results(
@@ -264,21 +281,24 @@ def _counted(
     carried = [k for k in range(len(inits)) if k not in same and k != counter.slot]
     _check_inits(t, op, [inits[k] for k in carried])
     block = Block(arg_types=[INDEX])
-    newest = dict(code.arrays.newest)
-    _enter(t, block, [after.args[k] for k in carried], [inits[k] for k in carried])
+    newest, starts = dict(code.arrays.newest), [inits[k] for k in carried]
+    _enter(t, block, [after.args[k] for k in carried], starts)
     by = code.index(abs(counter.step))
     if counter.step > 0:
         bounds, times = (low, high, by), None
     else:
         times = _trip_count(code, span, abs(counter.step))
         bounds = code.index(0), times, code.index(1)
-    with code.inside(block):
+    with code.arrays.entered(starts) as read, code.inside(block):
         at = _bind_counter(t, block.args[0], inits[counter.slot].type, (low, high), counter, after)
         _terminate(t, op, block, t.block(after), carried, newest)
-        interchanged = interchange(block)
-        by_one = counter.step in (1, -1)
+        interchanged = None if read else interchange(block)
+        by_one = counter.step in (1, -1) and not read
         kept = find_kept(code, block, at, counter.step) if by_one else []
-    new = _counted_loop(code, block, (bounds, low), [inits[k] for k in carried], kept, interchanged)
+    t.nests.leave(low, high, high)
+    new = _counted_loop(code, block, (bounds, low), starts, kept, interchanged)
+    if read:
+        split(code, op, new)
     code.put(new, [op.results[k].name_hint for k in carried])
     created = dict(zip(carried, new.results, strict=False))
     results = [created.get(k, inits[k]) for k in range(len(inits))]

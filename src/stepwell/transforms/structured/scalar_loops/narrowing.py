@@ -83,11 +83,73 @@ def _needed(value: SSAValue, given: SSAValue) -> Tests:
             last = body.last_op
             assert last is not None
             return _needed(last.operands[value.index], body.args[value.index + 1])
+        case scf.IfOp() as branch:
+            assert isinstance(value, OpResult)
+            new, old = (region.block.last_op for region in branch.regions)
+            assert new is not None and old is not None
+            if old.operands[value.index] is not given:
+                return {}
+            return {**_implied(branch.cond), **_needed(new.operands[value.index], given)}
         case Operation() as op if (neutral := _neutral(op)) is not None and given in op.operands:
             other = op.operands[1 if op.operands[0] is given else 0]
             return _counted(other, neutral)
         case _:
             return {}
+
+
+def _implied(condition: SSAValue) -> Tests:
+    """Return the comparisons without which ``condition`` is false."""
+    return {v: None for v in _comparisons(condition, {}) if _without(v, condition) == 0}
+
+
+def _comparisons(value: SSAValue, seen: Tests) -> Tests:
+    """Return the comparisons that a number is computed by."""
+    if value in seen or not isinstance(op := value.owner, (arith.CmpiOp, *_COMPUTED)):
+        return seen
+    seen = {**seen, value: None} if isinstance(op, arith.CmpiOp) else seen
+    for operand in op.operands:
+        seen = _comparisons(operand, seen)
+    return seen
+
+
+_COMPUTED = (arith.AndIOp, arith.SelectOp, arith.AddiOp, arith.IndexCastOp)
+
+
+def _without(test: SSAValue, value: SSAValue) -> int | None:
+    """Return what an integer is where the comparison ``test`` is false; None if unknown."""
+    if value is test:
+        return 0
+    if (known := number_of(value)) is not None:
+        return abs(known) if value.type == i1 else known
+    match value.owner:
+        case arith.AndIOp(lhs=a, rhs=b) if value.type == i1:
+            sides = [_without(test, a), _without(test, b)]
+            return 0 if 0 in sides else (1 if None not in sides else None)
+        case arith.SelectOp(cond=condition, lhs=a, rhs=b):
+            holds = _without(test, condition)
+            return None if holds is None else _without(test, a if holds else b)
+        case arith.IndexCastOp(input=inner):
+            return _without(test, inner)
+        case arith.AddiOp(lhs=a, rhs=b):
+            x, y = _without(test, a), _without(test, b)
+            held = of_type(value.type)
+            total = None if x is None or y is None else x + y
+            inside = total is not None and held is not None and held[0] <= total <= held[1]
+            return total if inside else None
+        case arith.CmpiOp(lhs=a, rhs=b) as compared:
+            x, y = _without(test, a), _without(test, b)
+            return None if x is None or y is None else int(_compare(compared, x, y))
+        case _:
+            return None
+
+
+def _compare(op: arith.CmpiOp, x: int, y: int) -> bool:
+    predicate = op.predicate.value.data
+    if predicate > 5:  # unsigned, where negative numbers are the greatest
+        x, y = (-x, -y) if (x < 0) != (y < 0) else (x, y)
+    return (x == y, x != y, x < y, x <= y, x > y, x >= y)[
+        predicate - 4 if predicate > 5 else predicate
+    ]
 
 
 def _changed(scalar: SSAValue, store: tensor.InsertOp) -> Tests:

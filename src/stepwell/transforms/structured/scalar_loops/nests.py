@@ -23,6 +23,7 @@ from stepwell.transforms.structured.scalar_loops.bounds import number_of
 from stepwell.transforms.structured.scalar_loops.code import Code, Refused, refuse
 from stepwell.transforms.structured.scalar_loops.flow import is_outside
 from stepwell.transforms.structured.scalar_loops.narrowing import narrowed
+from stepwell.transforms.structured.scalar_loops.splitting import split
 
 INDEX = IndexType()
 
@@ -34,6 +35,10 @@ UNKNOWN_SIZE = 1 << 10
 A window both of whose ends the run decides is as long at most: the windows of a loop tend to divide
 an axis among them, as the rows of a sparse matrix do.
 """
+
+SHORT = 1 << 6
+"""The most iterations of a loop that takes less time than the launches, some 100 ns, that the host
+would need instead of it: kernels compute longer arrays with vectors."""
 
 Element = Callable[[Sequence[SSAValue]], SSAValue]
 Body = Callable[[Sequence[SSAValue], Sequence[SSAValue]], list[SSAValue]]
@@ -55,15 +60,30 @@ class Writing:
 
 
 @dataclass
+class Level:
+    """A loop over elements that is being written."""
+
+    block: Block
+    starts: list[SSAValue] = field(default_factory=list[SSAValue])
+    """The initial values of the numbers that it carries for running sums, and the like."""
+    ends: list[SSAValue] = field(default_factory=list[SSAValue])
+    scans: dict[Operation, list[SSAValue]] = field(default_factory=dict[Operation, list[SSAValue]])
+    """For each op that computes running values: those of the current iteration."""
+
+
+@dataclass
 class Nests:
     """The element loops that are being written, outermost first."""
 
     code: Code
     indices: list[SSAValue] = field(default_factory=list[SSAValue])
+    levels: list[Level] = field(default_factory=list[Level])
     inner: list[int] = field(default_factory=lambda: [1])
     """The most iterations of a nest outside all loops, then inside each loop being written."""
     costly: list[Refused | None] = field(default_factory=lambda: [None])
     """For the same places, why an element there is too costly unless the loop is a window's."""
+    length: int = 0
+    """The most iterations of the nest that was written last."""
     writing: list[Writing] = field(default_factory=list[Writing])
 
     def write(
@@ -82,7 +102,17 @@ class Nests:
         """
         left = [k for k, size in enumerate(sizes) if number_of(size) != 1]
         at = [self.code.index(0)] * len(sizes)
-        results = self._level(list(sizes), left, at, carried, body, may_be_vectors)
+        others, self.inner[-1] = self.inner[-1], 1
+        with self.code.arrays.entered(carried) as read:
+            results = self._level(list(sizes), left, at, carried, body, may_be_vectors)
+        if read:
+            loop = results[0].owner
+            assert isinstance(loop, scf.ForOp)
+            loop.detach()
+            split(self.code, op, loop)
+            self.code.block.add_op(loop)
+        self.length = self.inner[-1]
+        self.inner[-1] = max(self.length, others)
         if not self.indices and self.inner[0] > MAX_ELEMENTS:
             refuse(op, "an op on arrays is large enough for a kernel of its own")
         return results
@@ -112,26 +142,65 @@ class Nests:
         with code.inside(block):
             code.bounds.order(index, size, 1)
             self.indices.append(index)
+            self.levels.append(level := Level(block))
             self.inner.append(1)
             self.costly.append(None)
             ends = self._level(
                 sizes, rest, [*at[:axis], index, *at[axis + 1 :]], given, body, may_be_vectors
             )
             self.indices.pop()
-            code.put(scf.YieldOp(*ends))
+            self.levels.pop()
+            code.put(scf.YieldOp(*ends, *level.ends))
         low, high = narrowed(code, block, (code.index(0), size))
         inside, costly = self.inner.pop(), self.costly.pop()
-        if costly is not None and not _is_window(low, high, size):
+        if costly is not None and not _is_short(costly, low, high, size):
             raise costly
         self.inner[-1] = max(self.inner[-1], inside * _length(low, high, size))
-        loop = scf.ForOp(low, high, code.index(1), carried, Region(block))
-        if not rest and may_be_vectors() and _is_vector_loop(block):
+        starts = [*carried, *level.starts]
+        loop = scf.ForOp(low, high, code.index(1), starts, Region(block))
+        if not rest and not level.scans and may_be_vectors() and _is_vector_loop(block):
             loop.attributes["kernel.simd"] = UnitAttr()
         code.put(loop, [v.name_hint for v in carried])
-        for start, result in zip(carried, loop.results, strict=True):
+        for start, result in zip(carried, loop.results, strict=False):
             if start in arrays.of:
                 arrays.change(start, result)
-        return list(loop.results)
+        return list(loop.results[: len(carried)])
+
+    def scanned(
+        self,
+        op: Operation,
+        result: SSAValue,
+        index: SSAValue,
+        starts: Sequence[SSAValue],
+        body: Callable[[Sequence[SSAValue]], tuple[list[SSAValue], list[SSAValue]]],
+    ) -> list[SSAValue]:
+        """Return the running values of an iteration, which the loop along ``index`` carries on.
+
+        starts : the values before the first iteration
+        body : computes the values to carry on and the results of an iteration, of the former
+        """
+        level = self.levels[-1] if self.indices and self.indices[-1] is index else None
+        if level is None or level.block is not self.code.block:
+            why = "running values are read elsewhere than one after the other"
+            raise Refused(op, why, store=result)
+        if op not in level.scans:
+            if not all(is_outside(v, level.block) for v in starts):
+                refuse(op, "running values begin with a number that the loop computes")
+            block, level.scans[op] = level.block, []
+            given = [block.insert_arg(v.type, len(block.args)) for v in starts]
+            level.starts += starts
+            ends, level.scans[op] = body(given)
+            level.ends += ends
+        return level.scans[op]
+
+    def leave(self, *limits: SSAValue) -> None:
+        """Leave a loop that the user wrote; refuse what is too costly in it.
+
+        limits : its bounds, and the size of the axis that it goes along, if it has any
+        """
+        costly = self.costly.pop()
+        if costly is not None and not (limits and is_window(*limits)):
+            raise costly
 
     def check_read(self, op: Operation, array: SSAValue, at: Sequence[SSAValue]) -> SSAValue:
         """Return the state of an array to read from, which may be one that is being written.
@@ -150,7 +219,9 @@ class Nests:
                 array = each.now
             far = self._distance(each, at)
             if far is None:
-                refuse(op, "an array is computed from elements that may have been overwritten")
+                why = "an array is computed from elements that may have been overwritten"
+                self.costly[-1] = self.costly[-1] or Refused(op, why, unless_short=True)
+                return each.before
             each.apart &= far == 0
             return array
         newest = arrays.newest[number]
@@ -207,13 +278,19 @@ def _length(low: SSAValue, high: SSAValue, size: SSAValue) -> int:
     count = number_of(size)
     if count is None:
         return UNKNOWN_SIZE
-    return min(count, UNKNOWN_SIZE) if _is_window(low, high, size) else count
+    return min(count, UNKNOWN_SIZE) if is_window(low, high, size) else count
 
 
-def _is_window(low: SSAValue, high: SSAValue, size: SSAValue) -> bool:
+def is_window(low: SSAValue, high: SSAValue, size: SSAValue) -> bool:
     """Whether the run decides both ends of a loop over an axis of known size."""
     known = [number_of(v) is not None for v in (low, high, size)]
     return known == [False, False, True]
+
+
+def _is_short(costly: Refused, low: SSAValue, high: SSAValue, size: SSAValue) -> bool:
+    """Whether a loop is so short that what makes it costly does not count."""
+    few = costly.unless_short and (number_of(size) or UNKNOWN_SIZE) <= SHORT
+    return few or is_window(low, high, size)
 
 
 def _differ(a: SSAValue, b: SSAValue) -> bool:

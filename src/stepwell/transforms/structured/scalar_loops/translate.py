@@ -17,7 +17,7 @@ from stepwell.analysis.structured import (
     yielded,
 )
 from stepwell.dialects.types import tensor_type
-from stepwell.transforms.structured.scalar_loops.code import Code, Write, refuse
+from stepwell.transforms.structured.scalar_loops.code import Code, Refused, Write, refuse
 from stepwell.transforms.structured.scalar_loops.flow import (
     is_number,
     is_within,
@@ -62,14 +62,23 @@ class Translation:
         self.done: set[Operation] = set()
         self.views: dict[SSAValue, Callable[[Sequence[SSAValue]], SSAValue]] = {}
         """Maps an array that is never stored to the function that computes an element of it."""
-        self.depth = 0
-        """The number of loops around the op that is being written."""
+        self.counters: list[SSAValue | None] = []
+        """The index of each loop around the op that is being written; None without a counter."""
         self.loops: list[Sequence[SSAValue]] = []
         """Maps each structured op that is being written to its current loop indices."""
         self.active: set[Operation] = set()
         self.nests = Nests(code)
+        self.reading: list[SSAValue] = []
+        """The arrays that are not stored of which an element is being computed, outermost first."""
+        self.stored: frozenset[SSAValue] = frozenset()
+        """Arrays that are stored where they are made, because they are read again and again."""
 
     # values
+
+    @property
+    def depth(self) -> int:
+        """The number of loops around the op that is being written."""
+        return len(self.counters)
 
     def value(self, old: SSAValue) -> SSAValue:
         """Return the replacement of a value: a number for a one-element tensor."""
@@ -123,8 +132,11 @@ class Translation:
         found = (
             self.nests.check_read(op, self.value(old), at) if at is not None else self.value(old)
         )
-        if self.code.arrays.is_stale(found):
-            refuse(op, "an array is read as it was before an element was written")
+        arrays = self.code.arrays
+        if arrays.is_stale(found) and not (at is not None and arrays.is_entered(found)):
+            why = "an array is read as it was before an element was written"
+            made = [v for v in self.reading if isinstance(v.owner, linalg.GenericOp)]
+            raise Refused(op, why, store=made[0] if made else None)
         return found
 
     # ops
@@ -142,7 +154,7 @@ class Translation:
             return
         self.done.add(op)
         self.active.add(op)
-        self._write_readers_first(op)
+        self.write_readers_first(op)
         code = self.code
         outer, code.source = code.source, op
         if (rule := self.rules.get(type(op))) is not None:
@@ -154,7 +166,7 @@ class Translation:
         code.source = outer
         self.active.discard(op)
 
-    def _write_readers_first(self, op: Operation) -> None:
+    def write_readers_first(self, op: Operation) -> None:
         """Write the later readers of the arrays that ``op`` overwrites before ``op``."""
         if not any(not is_number(r) for r in op.results):
             return
@@ -204,7 +216,10 @@ class Translation:
         if is_number(array):
             return self.value(array)
         if (view := self.views.get(array)) is not None:
-            return view(at)
+            self.reading.append(array)
+            found = view(at)
+            self.reading.pop()
+            return found
         source = self.readable(array, op, at)
         read = tensor.ExtractOp(source, at, tensor_type(array).element_type)
         return self.code.put(read, [op.results[0].name_hint if op.results else None]).results[0]
