@@ -64,8 +64,8 @@ def _dot_tile(w: Writer, op: kernel.DotTileOp) -> None:
         _check(w, op, (sums, x, columns))
     name = _helper(w.spelling, Kind(sums.element), op.elements, int(columns.sizes[1]))
     at, row = (
-        f"&{w.element_at(buffer, list(indices))}"
-        for buffer, indices in ((sums, op.at), (x, op.row))
+        f"&{w.element_at(buffer, indices)}"
+        for buffer, indices in ((op.sums, op.at), (op.x, op.row))
     )
     bytes = BITS[op.elements[0]] // 8 if op.in_place else WORD // 8
     strides = times(sums.strides[-2], "4"), times(x.strides[-2], str(bytes)), columns.strides[0]

@@ -45,19 +45,19 @@ STACK = 1 << 18
 def _load(w: Writer, op: memref.LoadOp) -> None:
     check_element(w, op, op.memref, op.indices)
     buffer = w.buffer(op.memref)
-    element = w.element_at(buffer, op.indices)
+    element = w.element_at(op.memref, op.indices)
     w.define(op.res, f"{element} != 0" if buffer.element == "i1" else element)
 
 
 @emit(memref.StoreOp)
 def _store(w: Writer, op: memref.StoreOp) -> None:
     check_element(w, op, op.memref, op.indices)
-    w.line(f"{w.element_at(w.buffer(op.memref), op.indices)} = {w[op.value]};")
+    w.line(f"{w.element_at(op.memref, op.indices)} = {w[op.value]};")
 
 
 @emit(kernel.PrefetchOp)
 def _prefetch(w: Writer, op: kernel.PrefetchOp) -> None:
-    address = f"&{w.element_at(w.buffer(op.buffer), op.indices)}"
+    address = f"&{w.element_at(op.buffer, op.indices)}"
     if statement := w.spelling.prefetch(address):
         condition = is_there(w, op.buffer, op.indices) if w.guards is not None else ""
         w.line(f"if ({condition}) {statement}" if condition else statement)

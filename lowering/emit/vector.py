@@ -25,7 +25,7 @@ def _address(w: Writer, op: Any) -> str:
     buffer = w.buffer(op.base)
     if buffer.strides and buffer.strides[-1] != "1":
         fail(op, f"{op.name} needs a last dimension without gaps, its stride is not 1")
-    return f"&{w.element_at(buffer, op.indices)}"
+    return f"&{w.element_at(op.base, op.indices)}"
 
 
 @emit(vector.LoadOp)

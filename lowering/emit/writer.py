@@ -20,6 +20,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.core.rules import RuleTable
 from stepwell.dialects import kernel
+from stepwell.lowering.emit.addresses import Family, families, family
 from stepwell.lowering.emit.buffers import Buffer, number
 from stepwell.lowering.emit.guard_numbers import Guards
 from stepwell.lowering.emit.kinds import INDEX, Kind, kind_of
@@ -50,10 +51,17 @@ class Writer(FunctionText, ABC):
     """Whether products are written inside sums, for compilers that contract expressions."""
     streamed: bool = False
     """Whether this function or loop has non-temporal stores."""
+    near: set[Family] = field(default_factory=set[Family])
+    """The accesses of the current block that have others near them."""
+    pointers: dict[tuple[str, ...], str] = field(default_factory=dict[tuple[str, ...], str])
+    """The pointers of this block that accesses near each other share."""
 
     def ops(self, block: Block) -> None:
         """Write every op of ``block``."""
+        near, pointers = self.near, self.pointers
+        self.near, self.pointers = families(block), {}
         self.ops_of(block.ops)
+        self.near, self.pointers = near, pointers
 
     def ops_of(self, ops: Iterable[Operation]) -> None:
         """Write ops, in order."""
@@ -143,12 +151,13 @@ class Writer(FunctionText, ABC):
         const = "" if buffer.writable else "const "
         return f"{buffer.space}{const}{self.spelling.memory(buffer.element)} *"
 
-    def element_at(self, buffer: Buffer, indices: Iterable[SSAValue]) -> str:
-        """Return the element at ``indices``.
+    def element_at(self, memref: SSAValue, indices: Sequence[SSAValue]) -> str:
+        """Return the element of a memref at ``indices``.
 
         Constants in them become one offset at the end, so that the C compiler sees the distance of
         elements: `x[i * 8 + 16]`, not `x[j * 8]` where `j = i + 2`.
         """
+        buffer = self.buffers[memref]
         names: list[str] = []
         further = 0
         for index, stride in zip(indices, buffer.strides, strict=True):
@@ -156,8 +165,26 @@ class Writer(FunctionText, ABC):
             while step is not None and step < NEAR and (parts := _sum(self, index)) is not None:
                 index, added = parts
                 further += added * step
-            names.append(self[index])
+            name = self[index]
+            if step is not None and (known := number(name)) is not None:
+                further, name = further + known * step, "0"
+            names.append(name)
+        is_near = self.guards is None and family(memref, indices) in self.near
+        if is_near and (pointer := self._pointer_to(buffer, names)):
+            return f"{pointer}[{further}]"
         return buffer.at(names, further)
+
+    def _pointer_to(self, buffer: Buffer, names: Sequence[str]) -> str:
+        """Return the pointer to an element of this block, "" where its address is no product."""
+        place = (buffer.pointer, *names)
+        if (found := self.pointers.get(place)) is None:
+            element, found = buffer.at(names), ""
+            if " * " in element:
+                type = self.pointer(buffer)
+                found = self.fresh(f"{buffer.pointer}_at", type)
+                self.line(f"{type}const {found} = &{element};", defines=found)
+            self.pointers[place] = found
+        return found
 
     # narrow floats
 

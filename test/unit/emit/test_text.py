@@ -215,6 +215,29 @@ def test_elements_a_known_way_apart_are_written_so(parsed: Parse) -> None:
     assert "int64_t k" not in source
 
 
+def test_elements_near_each_other_share_a_pointer(parsed: Parse) -> None:
+    text = """
+func.func @near(%x: memref<9x8xf32> {kernel.role = "input"}, %y: memref<9x8xf32> {kernel.role = "output"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  scf.for %i = %c0 to %c8 step %c1 {
+    %j = arith.addi %i, %c1 : index
+    %a = memref.load %x[%i, %c0] : memref<9x8xf32>
+    %b = memref.load %x[%j, %c1] : memref<9x8xf32>
+    %s = arith.addf %a, %b : f32
+    memref.store %s, %y[%j, %c0] : memref<9x8xf32>
+  } UNROLL
+  func.return
+}"""
+    lines = emit_c(parsed(text.replace("UNROLL", ""))).source
+    assert "const float *const x_at = &x[i * 8];" in lines
+    assert "a = x_at[0];" in lines and "b = x_at[9];" in lines
+    assert "y[i * 8 + 8] = s;" in lines, "one element alone has no pointer"
+    unrolled = emit_c(parsed(text.replace("UNROLL", "{kernel.unroll}"))).source
+    assert "b = x[i * 8 + 9];" in unrolled
+
+
 def test_what_was_written_past_the_caches_is_waited_for_once(parsed: Parse) -> None:
     text = """
 kernel.func @k(%x: memref<64xf32>, %y: memref<64xf32>) {
