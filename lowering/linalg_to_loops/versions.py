@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import memref
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, i64
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IntegerAttr, MemRefType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from stepwell.analysis.loop_extents import argument_of_extent
@@ -92,12 +92,15 @@ def _take_body(writer: Writer, copy: kernel.FuncOp) -> None:
 
 
 def _as_type(writer: Writer, argument: SSAValue, kind: Attribute) -> SSAValue:
-    """Return an argument with the sizes of a version, which may lack a last axis of size 1."""
+    """Return an argument with the sizes of a version, which may have its last two axes as one."""
     assert isinstance(kind, MemRefType) and isinstance(argument.type, MemRefType)
     sizes, hint = kind.get_shape(), argument.name_hint
     if len(sizes) == argument.type.get_num_dims():
         return writer.result(memref.CastOp.get(argument, kind), hint)
-    whole = MemRefType(kind.element_type, [*sizes, 1], memory_space=kind.memory_space)
+    *_, row, column = argument.type.get_shape()
+    known = [row, sizes[-1] // row] if row not in (DYNAMIC_INDEX, sizes[-1]) else [sizes[-1], 1]
+    assert column in (DYNAMIC_INDEX, known[1])
+    whole = MemRefType(kind.element_type, [*sizes[:-1], *known], memory_space=kind.memory_space)
     cast = writer.result(memref.CastOp.get(argument, whole), hint)
     axes = [[axis] for axis in range(len(sizes))]
     axes[-1].append(len(sizes))

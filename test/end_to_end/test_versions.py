@@ -123,7 +123,7 @@ def wide() -> Callable[..., Any]:
 
 @pytest.mark.parametrize("kind", ("float32", "float64", "float16", "int32"))
 def test_one_column_of_any_number(kind: str) -> None:
-    """One column is read in vectors along the sum; a bias has its size too."""
+    """Up to four columns are read in vectors along the sum; a bias has their size too."""
     n = sw.Dim("n")
 
     def layer(x: Any, w: Any, b: Any) -> Any:
@@ -131,7 +131,7 @@ def test_one_column_of_any_number(kind: str) -> None:
 
     shapes: list[Any] = [(70, 331), (331, n), (n,)]
     program = sw.jit(layer, input_signature=[sw.ShapeDtypeStruct(shape, kind) for shape in shapes])
-    for columns in (1, 2, 1, 16, 17, 1, 67):
+    for columns in (1, 2, 3, 4, 5, 1, 16, 17, 1, 67):
         x, w, b = ((given(*s) * 8).astype(kind) for s in ((70, 331), (331, columns), (columns,)))
         y, most = program(x, w, b)
         close = 1e-1 if kind == "float16" else 1e-3

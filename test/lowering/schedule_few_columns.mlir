@@ -2,6 +2,8 @@
 
 // An operand of up to a panel's columns is read in place: it lies as a panel does. If its columns are not side by side, only a vector's columns have a version.
 // CHECK-LABEL: kernel.func @product
+// CHECK-SAME:    #kernel.version<d1 from 2 to 2, #kernel.schedule<[parallel d0 by 8 {{[^<]*}}, for d1 by 2, for d2 by 16,
+// CHECK-SAME:    #kernel.version<d1 from 4 to 4, #kernel.schedule<[parallel d0 by 6 {{[^<]*}}, for d1 by 4, for d2 by 16,
 // CHECK-SAME:    #kernel.version<d1 from 0 to 16, #kernel.schedule<[parallel d0 by 10 {
 // CHECK-SAME:    #kernel.version<d1 from 17 to 64, #kernel.schedule<[parallel d0 by 5 {
 // CHECK-LABEL: kernel.func @turned

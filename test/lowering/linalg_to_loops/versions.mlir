@@ -170,3 +170,24 @@ kernel.func @several_vectors(%x: memref<4x?xf32>, %y: memref<4xf32>) attributes 
   }
   kernel.return
 }
+
+// The last two axes of an operand of few columns are one: lanes of the sum are picked out of vectors.
+
+// CHECK-LABEL: kernel.func @few_columns
+//       CHECK:   [[CAST:%.*]] = memref.cast %w : memref<48x?xf32> to memref<48x2xf32>
+//  CHECK-NEXT:   [[ROW:%.*]] = memref.collapse_shape [[CAST]] {{.*}} into memref<96xf32>
+//       CHECK:   scf.for %k
+//       CHECK:     vector.load [[ROW]]
+//       CHECK:     vector.shuffle
+//       CHECK:   kernel.return
+kernel.func @few_columns(%x: memref<6x48xf32>, %w: memref<48x?xf32>, %y: memref<6x?xf32>) attributes {kernel.shared = 2, kernel.first_fits, kernel.schedule = #kernel.schedule<[for d0, for d1, for d2]>, kernel.versions = [#kernel.version<d1 from 2 to 2, #kernel.schedule<[for d0 by 6, for d1 by 2, for d2 by 16, unroll d0, unroll d1, vector d2 by 16]>>]} {
+  %0 = arith.constant 0.0 : f32
+  linalg.fill ins(%0 : f32) outs(%y : memref<6x?xf32>)
+  linalg.generic {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : memref<6x48xf32>, memref<48x?xf32>) outs(%y : memref<6x?xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %z = arith.addf %o, %p : f32
+    linalg.yield %z : f32
+  }
+  kernel.return
+}

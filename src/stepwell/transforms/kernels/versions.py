@@ -19,10 +19,11 @@ from xdsl.ir.affine import AffineDimExpr
 from xdsl.rewriter import Rewriter
 
 from stepwell.analysis.loop_extents import axes_of_extent
-from stepwell.analysis.structured import array_of_maps, indices
+from stepwell.analysis.structured import array_of_maps, contracts, indices
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.kernel.versions import VERSIONS, versions_in
+from stepwell.transforms.kernels.schedule.vectors import STRIDES
 
 SIZED = (linalg.GenericOp, linalg.FillOp, memref.DimOp, tensor.DimOp, kernel.ReturnOp)
 """Ops that accept an operand with a static size in place of an unknown one."""
@@ -62,8 +63,8 @@ def set_extent(function: kernel.FuncOp, loop: int, size: int) -> None:
     changed = [value.index for value in axes if isinstance(value, BlockArgument)]
     for value, numbers in axes.items():
         _set_axes(value, numbers, size)
-    for number in changed if size == 1 else ():
-        _drop_last_axis(function.body.block.args[number])
+    for number in changed if size in (1, *STRIDES) else ():
+        _join_last_axes(function.body.block.args[number], size)
     arguments, last = list(function.body.block.arg_types), function.body.block.last_op
     results = last.operand_types if isinstance(last, kernel.ReturnOp) else []
     function.properties["function_type"] = FunctionType.from_lists(arguments, list(results))
@@ -88,38 +89,49 @@ def _set_axes(value: SSAValue, axes: Sequence[int], size: int) -> None:
         Rewriter.replace_value_with_new_type(value, new)
 
 
-def _drop_last_axis(value: BlockArgument) -> None:
-    """Drop the last axis of an argument that ops only read, if its size is 1.
+def _join_last_axes(value: BlockArgument, size: int) -> None:
+    """Make one axis of the last two of an argument that ops only read, if the last has this size.
 
-    Along the axis before it neighbours then lie side by side.
+    A last axis of one element goes: along the axis before it neighbours then lie side by side. A
+    contraction picks the lanes of a sum out of vectors along few columns.
     """
     kind, uses = value.type, list(value.uses)
     assert isinstance(kind, MemRefType | TensorType)
     *sizes, last = kind.get_shape()
-    if last != 1 or not sizes:
+    if last != size or not sizes or (size > 1 and sizes[-1] == DYNAMIC_INDEX):
         return
     plain = isinstance(kind, TensorType) or isinstance(kind.layout, NoneAttr)
-    if not plain or not all(_has_loop_without(use) for use in uses):
+    if not plain or not all(_has_loop_without(use, size > 1) for use in uses):
         return
     for use in uses:
         op = use.operation
         assert isinstance(op, linalg.GenericOp)
         found = indices(op)
-        found[use.index] = found[use.index][:-1]
+        *rest, row, column = found[use.index]
+        found[use.index] = (*rest, row if size == 1 else row * size + column)
         op.properties["indexing_maps"] = array_of_maps(len(op.iterator_types), found)
-    new: MemRefType | TensorType = TensorType(kind.element_type, sizes)
+    joined = [*sizes[:-1], sizes[-1] if size == 1 else sizes[-1] * size]
+    new: MemRefType | TensorType = TensorType(kind.element_type, joined)
     if isinstance(kind, MemRefType):
-        new = MemRefType(kind.element_type, sizes, memory_space=kind.memory_space)
+        new = MemRefType(kind.element_type, joined, memory_space=kind.memory_space)
     Rewriter.replace_value_with_new_type(value, new)
 
 
-def _has_loop_without(use: Use) -> bool:
-    """Whether an op reads an operand, and its results tell the extent of the last axis' loop."""
+def _has_loop_without(use: Use, contracted: bool) -> bool:
+    """Whether an op reads an operand, and its results tell the extent of the last axis' loop.
+
+    contracted : whether it must be a contraction that sums along the axis before
+    """
     op = use.operation
     if not isinstance(op, linalg.GenericOp) or use.index >= (count := len(op.inputs)):
         return False
-    last, written = indices(op)[use.index][-1], indices(op)[count:]
-    return isinstance(last, AffineDimExpr) and any(last in index for index in written)
+    where = indices(op)
+    last, written = where[use.index][-1], where[count:]
+    if not isinstance(last, AffineDimExpr) or not any(last in index for index in written):
+        return False
+    before = where[use.index][-2] if contracted else None
+    summed = isinstance(before, AffineDimExpr) and before not in written[0]
+    return not contracted or (summed and contracts(op))
 
 
 def _replace_allocation(

@@ -154,7 +154,8 @@ def _tile_own(nest: Nest, machine: Machine, long: bool) -> None:
     long = long or found.size(axis) >= MIN_SUM_VECTORS * width
     if not alone or not long or axis < shared or high < 2:  # or unknown
         return
-    rows = -(-high // -(-high // 8))
+    most = (machine.vector_registers - 8) // wide if found.picks else 8  # all columns at once
+    rows = -(-high // -(-high // max(min(most, 8), 1)))
     columns = min(max((machine.vector_registers - 8) // rows, 1), 4)
     if wide != DYNAMIC_INDEX or not found.likely:  # a version of few rows takes any columns
         columns = min(columns, wide)

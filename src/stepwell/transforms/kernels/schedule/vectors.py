@@ -93,6 +93,8 @@ class Loops:
     """How many of the accesses, counted from the first, are reads."""
     likely: dict[int, int] = field(default_factory=dict[int, int])
     """Likely extents of loops known at run time only, where other than `ASSUMED_EXTENT`."""
+    picks: bool = False
+    """Whether several columns share the vectors that lanes of a sum are picked out of."""
     lanes: Lanes = NO_LANES
     """The loop that is chosen to be vectorised."""
 
@@ -109,7 +111,7 @@ class Loops:
     def score(self, axis: int) -> float:
         """Return the part of the accesses that are whole vectors, or one element, along a loop."""
         good = sum(stride(index, axis) in (0, 1) for index in self.accesses)
-        if self.parallel[axis]:
+        if self.parallel[axis] or self.picks:
             # strided lanes are loaded as whole vectors and shuffled
             good += sum(stride(index, axis) in STRIDES for index in self.accesses[: self.reads])
         return good / len(self.accesses) if self.accesses else 1.0
@@ -162,6 +164,7 @@ def read(op: linalg.GenericOp | linalg.FillOp, some: Range | None = None) -> Loo
     """
     loops = _read(op)
     if some is None or some.low == some.high or some.loop >= len(loops.extents):
+        loops.picks = some is not None and some.low in STRIDES and loops.contracts
         return loops
     if loops.extents[some.loop] == DYNAMIC_INDEX:
         loops.likely = {some.loop: some.likely}

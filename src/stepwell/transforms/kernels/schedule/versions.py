@@ -44,6 +44,7 @@ from stepwell.dialects.kernel import choices
 from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.kernel.versions import FIRST_FITS, VERSIONS, versions_in
 from stepwell.transforms.kernels.kernel_signature import PLAIN, is_unscheduled
+from stepwell.transforms.kernels.schedule.along import sums_along
 from stepwell.transforms.kernels.schedule.block_sizes import MIN_BLOCK_TILES
 from stepwell.transforms.kernels.schedule.blocking import (
     MAX_PANEL_VECTORS,
@@ -55,6 +56,7 @@ from stepwell.transforms.kernels.schedule.tails import choose_tails
 from stepwell.transforms.kernels.schedule.vectors import (
     MASKED_BITS,
     MIN_LANES,
+    STRIDES,
     Loops,
     Range,
     own_axis,
@@ -174,15 +176,15 @@ def _of_shared_loops(
 ) -> Iterator[Range]:
     """Yield ranges of few rows and of few columns of a contraction.
 
-    Columns are one, if vectors run along the sum, and those of a vector and of a panel: packing
-    would compute tiles of zeros beside them, and the operand lies as a panel does.
+    Columns are one to four, if vectors run along the sum, and those of a vector and of a panel:
+    packing would compute tiles of zeros beside them, and the operand lies as a panel does.
     """
     row, column = shared - 2, shared - 1
     if found.extents[row] == DYNAMIC_INDEX and _is_argument_size(found, row):
         yield from (Range(row, low, high, high) for low, high in (*ROW_RANGES, SOME_ROWS))
     if found.extents[column] == DYNAMIC_INDEX and _is_argument_size(found, column):
-        along = _reads_along_sum(function, shared)
-        yield from [Range(column, 1, 1, 1)] if along else []
+        few = [Range(column, n, n, n) for n in (1, *STRIDES) if n > 0]
+        yield from (some for some in few if _reads_along_sum(function, some, machine))
         lanes, few = _lanes(found, machine), _few_columns(found, shared, machine)
         yield Range(column, 0, lanes, lanes)
         yield from [Range(column, lanes + 1, few, few)] if few > lanes else []
@@ -242,10 +244,12 @@ def named(function: kernel.FuncOp, some: Range) -> str:
     return f"{function.sym_name.data} d{some.loop} from {some.low} to {some.high}"
 
 
-def _reads_along_sum(function: kernel.FuncOp, shared: int) -> bool:
-    """Whether a contraction of one column reads both operands in vectors along its sum."""
-    copy = _copy(function, Range(shared - 1, 1, 1, 1))
-    ops = [read(op) for op in copy.body.block.ops if isinstance(op, linalg.GenericOp)]
+def _reads_along_sum(function: kernel.FuncOp, some: Range, machine: Machine) -> bool:
+    """Whether a contraction of so few columns reads both operands in vectors along its sum."""
+    shared, copy = some.loop + 1, _copy(function, some)
+    ops = [read(op, some) for op in copy.body.block.ops if isinstance(op, linalg.GenericOp)]
+    if some.high > 1:
+        return sums_along(ops, shared, machine)
     (loops,) = [loops for loops in ops if loops.contracts or not all(loops.parallel)][:1]
     axis = own_axis(loops, shared)
     return axis is not None and loops.score(axis) == 1.0
