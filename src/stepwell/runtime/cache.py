@@ -27,7 +27,7 @@ from pathlib import Path
 
 from stepwell.core.files import remove_folder
 from stepwell.core.hashing import blake2b
-from stepwell.runtime.private import MODE, is_own_entry, make_private, why_shared
+from stepwell.runtime.private import MODE, forbids_code, is_own_entry, make_private, why_shared
 
 LOG = logging.getLogger("stepwell")
 DIGEST = "digest"
@@ -180,13 +180,23 @@ def cache_root() -> Path:
 
 @cache
 def _trusted(root: Path) -> Path:
-    """Return ``root``, or a private temporary folder if others could write ``root``."""
+    """Return ``root``, or a private temporary folder if ``root`` cannot be used.
+
+    That is so if others could write it, or if code in it may not run.
+    """
     with suppress(OSError):  # fetching an entry reports that it cannot be written
         make_private(root)
     try:
         why = why_shared(root)
     except OSError as error:
         why = f"{root} leads nowhere ({error.strerror})"
+    if not why and forbids_code(root):
+        LOG.warning(
+            "the cache at %s is on a file system that lets no code run (noexec); using a temporary "
+            "one for this process. Set STEPWELL_CACHE to a folder elsewhere.",
+            root,
+        )
+        return _temporary()
     if not why:
         if not os.environ.get("STEPWELL_CACHE"):  # older versions made it readable by others
             with suppress(OSError):

@@ -39,6 +39,14 @@ def why_shared(folder: Path) -> str:
     return ""
 
 
+def forbids_code(folder: Path) -> bool:
+    """Whether the file system of ``folder`` is mounted with noexec: no library there is loaded."""
+    try:
+        return bool(os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0))
+    except OSError:
+        return False
+
+
 def is_own_file(path: Path) -> bool:
     """Whether this is a plain file, not a link, that only this user can write."""
     status = os.lstat(path)

@@ -41,6 +41,7 @@ from stepwell.runtime.constants import (
 from stepwell.runtime.entry import Array, Entry, numpy_dtype
 from stepwell.runtime.extension import Callee, Dispatcher, load_extension
 from stepwell.runtime.fallback import CtypesProgram, PythonDispatcher
+from stepwell.runtime.private import forbids_code
 from stepwell.runtime.sums import digest_of
 
 LOG = logging.getLogger("stepwell")
@@ -291,7 +292,11 @@ def _load_library(
     try:
         library = ctypes.CDLL(_distinct_spelling(path))
     except OSError as error:
-        raise broken(path.parent, f"its library cannot be loaded ({error})") from None
+        why = f"its library cannot be loaded ({error})"
+        if forbids_code(path.parent):
+            help = "put it, or STEPWELL_CACHE, on a file system without noexec"
+            raise broken(path.parent, why, help) from None
+        raise broken(path.parent, why) from None
     name = signature.symbol
     wanted = {
         name: True,

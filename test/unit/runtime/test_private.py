@@ -7,6 +7,8 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,6 +95,24 @@ def test_open_caches(who: str, root: Path, caplog: pytest.LogCaptureFixture) -> 
     assert len(said) == 1
     assert cache_root() != root
     assert root.is_symlink() or not root.exists() or not any(root.iterdir())
+
+
+def test_a_cache_on_a_file_system_without_programs(
+    root: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_private(root)
+    there = os.statvfs
+
+    def statvfs(place: Any) -> Any:
+        flag = os.ST_NOEXEC if Path(place) == root else there(place).f_flag
+        return SimpleNamespace(f_flag=flag)
+
+    monkeypatch.setattr(os, "statvfs", statvfs)
+    with caplog.at_level(logging.WARNING, "stepwell"):
+        np.testing.assert_array_equal(sw.compile(TEXT)(X), X + 1)
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert f"the cache at {root} is on a file system that lets no code run" in said
+    assert cache_root() != root
 
 
 @pytest.mark.parametrize("bits", [0o1777, 0o755, 0o711])
