@@ -46,7 +46,8 @@ PATIENCE = 120.0
 """Seconds that the peer may take for an answer."""
 BATCH = 4e-3
 """Seconds of the peer's calls in a round."""
-SIZES = (1, 8, 64, 260, 1000)
+SIZES = (1, 3, 8, 17, 64, 260, 1000)
+"""Powers of two and others: 3 and 17 fill no vector, narrow or wide."""
 N = "n"
 Shape = tuple[int | str, ...]
 
@@ -150,7 +151,7 @@ def recurrence(xs: Any, w: Any) -> Any:
 
 
 SQUARE: tuple[Shape, ...] = ((N, N), (N, N))
-IMAGES = (8, 24, 64, 112)
+IMAGES = (8, 17, 24, 64, 112)
 PROGRAMS = (
     Program("product, all sizes", product, SQUARE),
     Program("product, rows", product, ((N, 768), (768, 768))),
@@ -165,7 +166,7 @@ PROGRAMS = (
         "encoder layer, length",
         encoder,
         ((N, 768), (768, 2304), (768, 768), (768, 3072), (3072, 768), (768,)),
-        (1, 8, 64, 260),
+        (1, 3, 8, 64, 260),
     ),
     Program("one token, cache", decode, ((12, 1, 64), (12, N, 64), (12, N, 64))),
     Program("convolution, batch", convolution, ((N, 32, 28, 28), (32, 32, 3, 3)), (1, 8, 64)),
