@@ -79,7 +79,7 @@ class Memory:
 
     def _make_scratch(self, value: SSAValue, buffer: Buffer) -> SSAValue:
         extents = [self.dim(value, d) for d in buffer.scratch_dims]
-        if self._ends_masked() and extents and extents[-1].number is None:
+        if self._ends_masked() and extents:
             extents[-1] = extents[-1] + (WIDEST - 1)  # room for all lanes of the last vector
         if self.slots > 1:
             extents = [Index.of(self.slots), *extents]

@@ -75,7 +75,7 @@ def _shared_loop(frame: Frame, k: int, opened: Bounds | None) -> Loop:
     known, vectors = extent.number is not None, k == plan.axis
     tail, width = levels.tail(k), plan.first.width if vectors else 1
     least, most = plan.lengths(plan.first, k)
-    ends = "" if known or not vectors else tail
+    ends = "" if not vectors or (known and tail != MASK) else tail
     if ends == MASK and not frame.masks(plan.ops, k):
         ends = ""
     if opened or not known:
@@ -235,10 +235,10 @@ def _own_loop(frame: Frame, op: Structured, k: int) -> Loop:
     ends_together = op.tail == OVERLAP and width > 1
     least, most = frame.lengths(op, k) if extent is None else (extent, extent)
     known = extent is not None and extent >= width and extent % width > 0
-    ends = MASK if upper.number is None and frame.masks([op], k) else ""
+    ends = MASK if frame.masks([op], k) else ""
     if ends_together and (known or (lower.number == 0 and upper.number is None)):
         ends = OVERLAP
-    parts = [(bounds, steps(width, count))]
+    parts = [(bounds, steps(width, count, extent is not None))]
     return Loop(
         *(k, bounds, parts, width, count),
         ends=ends,

@@ -63,7 +63,10 @@ class Sum:
             return 0
         lower, upper = self.frame.whole(op, op.axis)
         trip = (upper - lower).number
-        return op.interleave if trip is None else min(op.interleave, trip // op.width)
+        if trip is None:
+            return op.interleave
+        least = int(self.frame.masks([op], op.axis))  # of which a mask enables some lanes
+        return max(min(op.interleave, trip // op.width), least)
 
     def run(self, points: Sequence[Point], state: list[SSAValue]) -> list[SSAValue]:
         """Run the loops from ``state``, one value per point and output.
@@ -270,7 +273,7 @@ class Sum:
         """Cover the end of the loop: at most one narrower vector of each width, then singly."""
         at, upper = bounds
         width = self.op.width // 2
-        if upper.number is None and self.frame.masks([self.op], loops[0]):
+        if self.frame.masks([self.op], loops[0]):
             self._masked(loops, points, state, bounds)
             return
         entries = [p.carried + i for p in points for i in range(self.count)]
@@ -312,7 +315,8 @@ class Sum:
             new = self._loops(loops[1:], self._numbered(here), old)
             return [replace_first(self.writer, a, b, left) for a, b in zip(new, old, strict=True)]
 
-        if self.frame.ends_under_mask(self.op, loops[0]):
+        known = (upper - lower).number is not None
+        if known or self.frame.ends_under_mask(self.op, loops[0]):
             new = masked()
         else:
             some = self.writer.compare("sgt", Index.of(left), Index())

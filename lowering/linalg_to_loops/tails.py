@@ -97,7 +97,7 @@ class Loop:
         """Return a step; one that is narrower than a vector has a vector of its own."""
         if self.shifts:
             start = writer.minimum(start, self.extent - Index.of(size))
-        narrow = 1 < size < self.width and self.ends == OVERLAP
+        narrow = 1 < size < self.width and not self.overlaps
         width = size if narrow else self.width
         return Taken(self.begin + start, size, width, self.overlaps, self.last)
 
@@ -180,7 +180,8 @@ def _masked(writer: Writer, loop: Loop, inside: Inside) -> None:
         end = writer.last_whole(lower, upper, size)
         _steps(writer, loop, (lower, end), [size], inside)
         lower = end
-    some = writer.compare("sgt", upper - lower, Index())
+    known = (upper - lower).number is not None  # a mask of no lanes has no effect: it is refused
+    some = None if known else writer.compare("sgt", upper - lower, Index())
     writer.branch(some, lambda: masked(lower))
 
 
@@ -194,6 +195,10 @@ def before_mask(writer: Writer, width: int, upper: Index, lengths: tuple[int, in
     return Index.of(known) if known < least else writer.last_whole(ZERO, upper + -1, width)
 
 
-def steps(width: int, count: int) -> list[int]:
-    """Return the steps of a vectorised loop: ``count`` vectors, one vector, one iteration."""
-    return list(dict.fromkeys([width * count, width, 1]))
+def steps(width: int, count: int, known: bool = False) -> list[int]:
+    """Return the steps of a vectorised loop: ``count`` vectors, one vector, one iteration.
+
+    known : whether the extent is known; narrower vectors then cost no tests
+    """
+    narrower = [width >> n for n in range(1, width.bit_length()) if width >> n >= MIN_LANES]
+    return list(dict.fromkeys([width * count, width, *(narrower if known else []), 1]))

@@ -115,6 +115,24 @@ kernel.func @unknown_rows(%x: tensor<1000x?xf32>, %d: tensor<1000xf32>) -> tenso
   kernel.return %r : tensor<1000xf32>
 }
 
+// Rows of 31: two vectors under the model take less than narrower vectors and single iterations,
+// in all ops of the kernel.
+// CHECK-LABEL:  kernel.func @known_rows
+// CHECK-SAME:  #kernel.schedule<[parallel d0 {grain 152}, for d1 by 16 mask, vector d1 by 16]>
+kernel.func @known_rows(%x: tensor<1000x31xf32>, %d: tensor<1000xf32>, %y: tensor<1000x31xf32>) -> tensor<1000x31xf32> attributes {kernel.shared = 1} {
+  %r = linalg.generic {indexing_maps = [#id2, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<1000x31xf32>) outs(%d : tensor<1000xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %z = arith.addf %a, %b : f32
+    linalg.yield %z : f32
+  } -> tensor<1000xf32>
+  %s = linalg.generic {indexing_maps = [#id2, #row, #id2], iterator_types = ["parallel", "parallel"]} ins(%x, %r : tensor<1000x31xf32>, tensor<1000xf32>) outs(%y : tensor<1000x31xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %z = arith.subf %a, %b : f32
+    linalg.yield %z : f32
+  } -> tensor<1000x31xf32>
+  kernel.return %s : tensor<1000x31xf32>
+}
+
 // With the second operand transposed the contracting loop is the contiguous one.
 // CHECK-LABEL:  kernel.func @matmul_transposed
 // CHECK-SAME:  #kernel.schedule<[parallel d0, parallel d1 {grain 26}, for d2 by 64, unroll d2 by 16, vector d2 by 16]>

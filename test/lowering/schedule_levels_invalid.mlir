@@ -47,12 +47,12 @@ kernel.func @k(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> attribu
 
 // -----
 
-// A loop whose extent is known ends without a mask.
-// expected-error@+1 {{d0 cannot 'mask': only vectors whose number is not known end under a mask}}
-kernel.func @k(%x: tensor<60xf32>, %y: tensor<60xf32>) -> tensor<60xf32> attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0 by 16 mask, vector d0 by 16]>} {
-  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<60xf32>) outs(%y : tensor<60xf32>) {
+// A loop of whole vectors ends without a mask.
+// expected-error@+1 {{d0 cannot 'mask': no part of a vector is left at its end}}
+kernel.func @k(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> attributes {kernel.shared = 1, kernel.schedule = #kernel.schedule<[for d0 by 16 mask, vector d0 by 16]>} {
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%x : tensor<64xf32>) outs(%y : tensor<64xf32>) {
   ^bb0(%a: f32, %c: f32):
     linalg.yield %a : f32
-  } -> tensor<60xf32>
-  kernel.return %r : tensor<60xf32>
+  } -> tensor<64xf32>
+  kernel.return %r : tensor<64xf32>
 }

@@ -83,6 +83,9 @@ class Machine:
     )
     window: int = number(224, "", "reorder buffer: instructions in flight", 1, 1 << 16)
     mispredict: int = number(15, "cycles", "penalty of a mispredicted branch", 1, 1024)
+    forwarding: int = number(
+        30, "cycles", "wait of a load for stores that each wrote a part of what it reads", 1, 1024
+    )
     misses: int = number(12, "", "outstanding misses of the first-level cache", 1, 1 << 16)
     l2_misses: int = number(12, "", "outstanding misses of the second-level cache", 1, 1 << 16)
     l2_latency: int = number(14, "cycles", "latency of the second-level cache", 1, 1 << 16)

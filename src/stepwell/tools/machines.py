@@ -30,6 +30,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "core": (
         *("clock", "issue", "fma_ports", "fma_latency", "load_ports", "store_ports"),
         *("vector_ports", "shuffle_ports", "divide", "gather", "window", "mispredict"),
+        "forwarding",
         *("cores", "threads_per_core", "sockets", "threads", "launch", "wake"),
     ),
     "caches": tuple(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from stepwell.analysis.cost import launch, loops, memory, packing, parallel
+from stepwell.analysis.cost import launch, loops, memory, packing, parallel, rows
 from stepwell.analysis.cost.accesses import Shapes, assumed
 from stepwell.analysis.cost.compute import ports_of
 from stepwell.analysis.cost.matrix_unit import on_unit
@@ -90,7 +90,9 @@ class Predictor:
         machine, nests = self.machine, nests_of(self.readings, schedule)
         clock = machine.clock * 1e6
         ports = [on_unit(nest, ports_of(nest, machine), machine) for nest in nests]
+        whole = sum((*ports, rows.waits(nests, ports, machine)), self.written_out)
         cycles = sum(each.cycles for each in ports) + self.written_out.cycles
+        cycles = max(cycles, whole.cycles)
         shares = parallel.shares_of(nests, machine)
         part = shares.longest * min((nest.computed for nest in nests), default=1.0)
         found = memory.sources(nests, machine, self.levels, self.idle, shares.threads)
@@ -106,7 +108,7 @@ class Predictor:
             packed * part / clock,
             launch.seconds(shares.threads, machine),
             shares.threads,
-            sum(ports, self.written_out).busiest,
+            whole.busiest,
         )
 
 

@@ -11,7 +11,9 @@ from operator import add
 from stepwell.analysis.cost.accesses import Access
 from stepwell.analysis.cost.nest import Nest, divided
 from stepwell.analysis.cost.work import Count
+from stepwell.analysis.levels.tails import MIN_LANES
 from stepwell.core.machine import Machine
+from stepwell.dialects.kernel.levels import MASK, PEEL
 
 STRIDES = (-1, 2, 3, 4)
 """Strides between lanes that are loaded as whole vectors and shuffled, as in `vectors`."""
@@ -119,13 +121,30 @@ def _fragments(nest: Nest, loop: int) -> Iterator[tuple[float, float, float]]:
             yield many, part, part / (nest.width if loop == nest.axis else 1)
         elif nest.in_panels:  # a panel is filled with zeros
             yield many, part, ceil(nest.units[loop] / nest.width)
-        elif nest.sums or len(nest.units) > 1:  # the last vector overlaps the one before
-            yield many, part, ceil(part / nest.width)
+        elif nest.tail != PEEL or _is_tiled(nest):
+            yield many, part, ceil(part / nest.width)  # the last vector overlaps, or has a mask
         else:
-            whole = part // nest.width
-            if whole:
-                yield many, whole * nest.width, whole
-            yield many * (part % nest.width), 1, 1
+            yield from _peeled(nest, part, many)
+
+
+def _is_tiled(nest: Nest) -> bool:
+    """Whether a vector at the end of a tile overlaps the one before."""
+    return nest.axis not in nest.sums and bool(nest.sums or len(nest.units) > 1)
+
+
+def _peeled(nest: Nest, part: int, many: float) -> Iterator[tuple[float, float, float]]:
+    """Yield whole vectors, and what is left: single iterations.
+
+    What is left of a loop of one op takes narrower vectors first.
+    """
+    left, width = part, nest.width
+    own = all(step.loop != nest.axis for step in nest.steps[: nest.shared])
+    while left and (width == nest.width or (own and width >= MIN_LANES)):
+        if whole := left // width:
+            yield many, whole * width, whole
+        left, width = left % width, width // 2
+    if left:
+        yield many * left, 1, 1
 
 
 def _of_point(nest: Nest, point: Point, machine: Machine) -> Ports:
@@ -185,12 +204,22 @@ def _traffic(nest: Nest, point: Point, machine: Machine) -> tuple[float, float, 
         passes, shuffled = _passes(nest, access, point, machine)
         shuffles += vectors * shuffled
         if access.written:
-            stores += vectors * passes
-            moved += vectors
+            again = _in_pieces(nest, access, point)
+            stores += vectors * passes + again
+            shuffles += again
+            moved += vectors + again
         if not access.written or _goes_on(nest, access):
             loads += vectors * passes
             moved += vectors
     return loads, stores, shuffles, moved
+
+
+def _in_pieces(nest: Nest, access: Access, point: Point) -> float:
+    """Return the stores beyond one for each vector: the lanes before a mask, by halves."""
+    if nest.tail != MASK or nest.axis not in access.loops:
+        return 0.0
+    left = int(point.sizes.get(nest.axis, 0)) % nest.width
+    return point.many * max(left.bit_count() - 1, 0)
 
 
 def _times(nest: Nest, access: Access, point: Point) -> float:

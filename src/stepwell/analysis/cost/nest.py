@@ -16,7 +16,7 @@ from stepwell.analysis.cost.work import Count, chain_from, count
 from stepwell.analysis.levels.kernel_ops import LoopedOp, loop_ops, loops_of
 from stepwell.analysis.structured import combiner, indices
 from stepwell.dialects import kernel
-from stepwell.dialects.kernel.levels import PARALLEL, UNROLL, VECTOR, Level, Schedule
+from stepwell.dialects.kernel.levels import PARALLEL, PEEL, UNROLL, VECTOR, Level, Schedule
 
 
 @dataclass(frozen=True)
@@ -181,6 +181,11 @@ class Nest:
             copy = pack.access.packed(self.axis, self.ranges(pack.depth))
             found[found.index(pack.access)] = copy
         return found
+
+    @cached_property
+    def tail(self) -> str:
+        """The tail policy of the vectorised loop: that of its innermost level with steps."""
+        return next((s.level.tail for s in reversed(self.steps) if s.loop == self.axis), PEEL)
 
     @cached_property
     def in_panels(self) -> bool:

@@ -34,8 +34,9 @@ def no_mask(levels: KernelLevels, number: int, lanes: Lanes) -> str:
     Tiles of windows over images with virtual padding need the masks in any case.
     """
     op, (axis, width, *_) = levels.ops[number], lanes
-    if op_extents(op)[axis] != DYNAMIC_INDEX or width == 1:
-        return "only vectors whose number is not known end under a mask"
+    size = op_extents(op)[axis]
+    if width == 1 or (size != DYNAMIC_INDEX and size % width == 0):
+        return "no part of a vector is left at its end"
     padded = unknown_borders(op)
     tiled = levels.is_tiled and not padded
     if tiled or any(map(_contracts, levels.ops)):

@@ -10,6 +10,8 @@ from xdsl.ir.affine import AffineExpr
 
 from stepwell.dialects.kernel.levels import BORDER, OVERLAP, REPEAT
 
+MIN_LANES = 4
+"""Lanes below which a vector does not repay the shuffling."""
 Part = tuple[int, int, int]
 """Begin and end of a part of a loop, and the size of the tiles that cover it."""
 

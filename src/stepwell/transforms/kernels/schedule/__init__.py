@@ -51,6 +51,7 @@ from stepwell.transforms.kernels.schedule.double_buffering import pack_while_com
 from stepwell.transforms.kernels.schedule.first_call import FirstCall
 from stepwell.transforms.kernels.schedule.groups import Device, write_groups
 from stepwell.transforms.kernels.schedule.locked import write_all_tuned
+from stepwell.transforms.kernels.schedule.masked import under_masks
 from stepwell.transforms.kernels.schedule.nest import Nest
 from stepwell.transforms.kernels.schedule.nontemporal import store_past_caches
 from stepwell.transforms.kernels.schedule.prefetching import steps_before_use
@@ -185,7 +186,7 @@ def _schedule(
     levels = run_in_parallel(nest, machine, given)
     if some is None and not is_scattered(nest.ops):
         levels = stay_alone(nest, levels, machine)
-    write_schedule(function, levels)
+    write_schedule(function, under_masks(function, levels, machine))
 
 
 def _choose(nest: Nest, machine: Machine, given: Arguments) -> Contraction | None:

@@ -168,7 +168,7 @@ class _Choice:
         """
         levels, axis = self.levels, self.levels.axis
         size, width = self.rules.sizes[0][axis], levels.lanes[0].width
-        if self.masks and not self.rules.vectors(MASK):
+        if self.masks and size == DYNAMIC_INDEX and not self.rules.vectors(MASK):
             return MASK
         if self.rules.vectors(OVERLAP):
             return PEEL
@@ -190,9 +190,10 @@ class _Choice:
 
     def _own(self, number: int, lanes: Lanes) -> str:
         """Choose for vectors along a loop of one op."""
-        if lanes.nontemporal:
-            return PEEL
-        if self.masks and not self.rules.own(number, lanes._replace(tail=MASK)):
+        if lanes.nontemporal or lanes.tail == MASK:
+            return lanes.tail
+        known = self.rules.sizes[number][lanes.axis] != DYNAMIC_INDEX
+        if self.masks and not known and not self.rules.own(number, lanes._replace(tail=MASK)):
             return MASK
         return PEEL if self.rules.own(number, lanes._replace(tail=OVERLAP)) else OVERLAP
 

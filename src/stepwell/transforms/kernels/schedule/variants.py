@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import prod
 
+from xdsl.dialects.builtin import DYNAMIC_INDEX
+
 from stepwell.analysis.levels import KernelLevels, Lanes, rebuilt
 from stepwell.analysis.levels.building import (
     edited,
@@ -16,9 +18,10 @@ from stepwell.analysis.levels.building import (
     with_block,
     without_prefetch,
 )
+from stepwell.analysis.levels.kernel_ops import LoopedOp, op_extents
 from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
 from stepwell.core.machine import Machine
-from stepwell.dialects.kernel.levels import Schedule
+from stepwell.dialects.kernel.levels import PEEL, Schedule
 from stepwell.transforms.kernels.schedule.block_sizes import (
     NARROW_TILES,
     ROW_PADDING_BYTES,
@@ -130,11 +133,18 @@ def _whole(size: int, unit: int) -> int:
 
 def _lanes(levels: KernelLevels, change: Callable[[Lanes], Lanes]) -> Schedule:
     """Return a schedule with other vectors in all ops; those of a shared loop fill its step."""
-    lanes = [x if x.axis < 0 else change(x) for x in levels.lanes]
+    pairs = zip(levels.ops, levels.lanes, strict=True)
+    lanes = [x if x.axis < 0 else _ended(op, change(x)) for op, x in pairs]
     steps = [levels.step(k) for k in range(levels.shared)]
     if levels.axis >= 0:
         steps[levels.axis] = lanes[0].width * lanes[0].many
     return rebuilt(levels, lanes=lanes, steps=steps)
+
+
+def _ended(op: LoopedOp, lanes: Lanes) -> Lanes:
+    """Return the vectors of an op, without a tail policy where no part of one is left."""
+    size = op_extents(op)[lanes.axis]
+    return lanes if size == DYNAMIC_INDEX or size % lanes.width else lanes._replace(tail=PEEL)
 
 
 def _interleaves(levels: KernelLevels) -> list[Schedule]:

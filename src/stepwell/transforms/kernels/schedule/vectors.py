@@ -16,6 +16,7 @@ from xdsl.ir.affine import AffineDimExpr
 
 from stepwell.analysis.levels.kernel_ops import is_free, writes_along
 from stepwell.analysis.levels.queries import NO_LANES, Lanes
+from stepwell.analysis.levels.tails import MIN_LANES
 from stepwell.analysis.shifts import shift_of
 from stepwell.analysis.structured import (
     Index,
@@ -47,8 +48,6 @@ STRAIGHT = (
     *(arith.ConstantOp, kernel.ReturnOp),
 )
 """The ops of a kernel without control flow."""
-MIN_LANES = 4
-"""Lanes below which a vector does not repay the shuffling."""
 
 
 def busy(machine: Machine, least: int) -> int:
