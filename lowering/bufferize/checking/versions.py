@@ -11,13 +11,15 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block, Operation, SSAValue
 
-from stepwell.analysis.sizes import Shape, Sizes
+from stepwell.analysis.sizes import Shape, Size, Sizes
 from stepwell.lowering.bufferize.checking.tensors import Key, Tensors, box_view
 from stepwell.lowering.bufferize.views import (
     Reshape,
     Slice,
+    Step,
     Steps,
     common,
     covers,
@@ -129,6 +131,8 @@ class Proof:
     def __init__(self, tensors: Tensors) -> None:
         self.tensors, self.sizes = tensors, tensors.sizes
         self._known: dict[Fact, bool] = {}
+        self._any_of: dict[Size, Size] = {}
+        """For a size that differs from iteration to iteration: any value that it has in one."""
 
     def apart(self, a: Steps, b: Steps) -> bool:
         """Whether two views of one buffer provably have no element in common."""
@@ -154,13 +158,35 @@ class Proof:
             case _:
                 return None
 
+    def _apart_or_in(self, over: Steps, path: Steps, gap: Steps) -> bool:
+        """Whether ``over`` has no element of ``path`` outside of ``gap``.
+
+        It is in the gap, or in another row than the path and the gap, which are in the same one.
+        """
+        if self.within(over, gap):
+            return True
+        a, b, hole = part(over).box, part(path).box, part(gap)
+        if a is None or b is None or hole.box is None or not hole.exact:
+            return False
+        one = Size.of(1)
+        return all(
+            (n == m == count == one and first == at)
+            or (self.sizes.never_negative(start - first) and self.sizes.never_negative(end - stop))
+            for start, n, stop, first, m, end, at, count in zip(
+                *(a.offsets, a.sizes, a.reach),
+                *(hole.box.offsets, hole.box.sizes, hole.box.reach),
+                *(b.offsets, b.sizes),
+                strict=True,
+            )
+        )
+
     def holds(self, fact: Fact) -> bool:
         """Whether a fact can be proved."""
         root, view = self.tensors.root(fact.value)
         version, path = fact.version, fact.path
         while isinstance(version, Write) and (
             self.apart(version.part, path)
-            or any(self.within(version.part, gap) for gap in fact.gaps)
+            or any(self._apart_or_in(version.part, path, gap) for gap in fact.gaps)
         ):
             version = version.before
         fact = fact._replace(version=version, value=root, view=join(view, fact.view))
@@ -292,21 +318,55 @@ class Proof:
 
     def _induct(self, fact: Fact, head: Head) -> bool:
         """Prove a fact of the head of a loop: for all iterations at once, so of nothing in one."""
-        path, view, loop = fact.path, fact.view, head.loop
+        loop, (path, view) = head.loop, (fact.path, fact.view)
         while self._varies(loop, (*path, *view)):
             if not path or path[-1:] != view[-1:]:
                 return False
             path, view = path[:-1], view[:-1]
         gaps = frozenset(gap for gap in fact.gaps if not self._varies(loop, gap))
-        fact = fact._replace(path=path, view=view, gaps=gaps)
+        found = [fact._replace(path=path, view=view, gaps=gaps)]
+        if fact.gaps != gaps:
+            found.append(self._in_any_iteration(fact, loop))
+        return any(self._holds_in_all(each, head) for each in found)
+
+    def _holds_in_all(self, fact: Fact, head: Head) -> bool:
+        """Whether a fact holds at the head of a loop: before it, and after each iteration."""
+        loop = head.loop
         assert head.end is not None
         rows = ((head.start, loop.starts), (head.end, loop.nexts))
         return all(
             self.holds(
-                self._inside(fact._replace(value=names.get(fact.value, fact.value)), where, path)
+                self._inside(
+                    fact._replace(value=names.get(fact.value, fact.value)), where, fact.path
+                )
             )
             for where, names in rows
         )
+
+    def _in_any_iteration(self, fact: Fact, loop: Iterations) -> Fact:
+        """Return a fact of all values that the sizes in it have in iterations of a loop."""
+
+        def size(n: Size) -> Size:
+            varies = any(loop.is_inside(v) for v in self.sizes.unknowns(n))
+            return self._any_value(n) if varies else n
+
+        def step(each: Step) -> Step:
+            if not isinstance(each, Slice):
+                return each
+            first, count, by = (tuple(map(size, numbers)) for numbers in each.places)
+            return Slice(first, count, by, each.kept)
+
+        def steps(each: Steps) -> Steps:
+            return tuple(map(step, each))
+
+        gaps = frozenset(map(steps, fact.gaps))
+        return fact._replace(path=steps(fact.path), view=steps(fact.view), gaps=gaps)
+
+    def _any_value(self, size: Size) -> Size:
+        """Return a size of which nothing is known, the same for the same one."""
+        if size not in self._any_of:
+            self._any_of[size] = self.sizes.of(Block(arg_types=[IndexType()]).args[0])
+        return self._any_of[size]
 
     def _varies(self, loop: Iterations, steps: Steps) -> bool:
         """Whether a view may be another one in each iteration of a loop."""
