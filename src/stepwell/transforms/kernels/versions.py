@@ -18,12 +18,12 @@ from xdsl.ir import BlockArgument, Operation, SSAValue, Use
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.rewriter import Rewriter
 
+from stepwell.analysis.cost.compute import STRIDES
 from stepwell.analysis.loop_extents import axes_of_extent
 from stepwell.analysis.structured import array_of_maps, contracts, indices
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.sharing import SCHEDULE
 from stepwell.dialects.kernel.versions import VERSIONS, versions_in
-from stepwell.transforms.kernels.schedule.vectors import STRIDES
 
 SIZED = (linalg.GenericOp, linalg.FillOp, memref.DimOp, tensor.DimOp, kernel.ReturnOp)
 """Ops that accept an operand with a static size in place of an unknown one."""
