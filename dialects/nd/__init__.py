@@ -4,7 +4,6 @@ from xdsl.ir import Attribute, Dialect, Operation
 
 from stepwell.dialects.nd import (
     arithmetic,
-    batching,
     bitwise,
     callback,
     calls,
@@ -17,8 +16,8 @@ from stepwell.dialects.nd import (
     convert,
     creation,
     custom,
+    expansions,
     extents,
-    gradients,
     identities,
     indexing,
     normalization,
@@ -63,4 +62,4 @@ PATTERNS = rewrites.MODULES
 
 ND = Dialect("nd", list(OPS), list(ATTRIBUTES))
 
-assert identities and extents and gradients and batching, "imported for their rules"
+assert identities and extents and expansions, "imported for their rules"

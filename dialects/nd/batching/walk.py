@@ -256,8 +256,7 @@ def _expanded(op: Operation) -> Operation | None:
     return expand(op)
 
 
-@decomposition(VmapOp)
-def _vmap(builder: Builder, op: VmapOp) -> Sequence[SSAValue]:
+def expanded(builder: Builder, op: VmapOp) -> Sequence[SSAValue]:
     """Inline the region for the whole batch."""
     name = "" if op.axis_name is None else op.axis_name.data
     batch = Batch(builder, length=op.length, lanes=op.count, name=name)

@@ -12,7 +12,6 @@ from stepwell.dialects.nd.control import YieldOp
 from stepwell.dialects.nd.gradients.keeping import tell_kept
 from stepwell.dialects.nd.gradients.reverse import Reverse
 from stepwell.dialects.nd.transformations import TransformationOp, VjpOp
-from stepwell.dialects.readings import decomposition
 
 
 def unpack(builder: Builder, body: Block) -> Operation | None:
@@ -41,8 +40,7 @@ def _between(first: Operation, last: Operation) -> Iterator[Operation]:
         op = op.next_op
 
 
-@decomposition(VjpOp)
-def _vjp(builder: Builder, op: VjpOp) -> Sequence[SSAValue]:
+def expanded(builder: Builder, op: VjpOp) -> Sequence[SSAValue]:
     """Inline the region, then write its backward pass.
 
     Until that is done the arguments are not replaced by their operands: one value may be two

@@ -64,10 +64,8 @@ def _replace(op: Operation, results: Sequence[SSAValue]) -> None:
     _erase(op, results)
 
 
-@decomposition(CustomVjpOp)
-@decomposition(CustomJvpOp)
-@decomposition(CheckpointOp)
-def _body(builder: Builder, op: InlinedOp) -> Sequence[SSAValue]:
+def expanded(builder: Builder, op: InlinedOp) -> Sequence[SSAValue]:
+    """Inline the function that the op customizes."""
     return inline(builder, op.regions[0], op.operands)
 
 

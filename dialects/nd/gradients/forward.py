@@ -310,8 +310,7 @@ def _cast(f: Forward, op: CastOp, tangents: Sequence[SSAValue | None]) -> Sequen
     return [None if given is None else f.cast(given, element(op.y))]
 
 
-@decomposition(JvpOp)
-def _jvp(builder: Builder, op: JvpOp) -> Sequence[SSAValue]:
+def expanded(builder: Builder, op: JvpOp) -> Sequence[SSAValue]:
     """Inline the region, with the tangents after each op."""
     forward = Forward(builder)
     for source, given in zip(op.sources, op.tangents, strict=True):

@@ -15,6 +15,7 @@ from xdsl.irdl import IRDLOperation, OptOperandDef, OptPropertyDef, VarOperandDe
 from stepwell.core.diagnostics import CompileError, report
 from stepwell.core.rules import RuleTable
 from stepwell.dialects import nd, readings
+from stepwell.dialects.nd import batching, gradients
 from stepwell.dialects.nd.compare import SelectOp
 from stepwell.dialects.nd.defined import DefinedOp
 from stepwell.dialects.nd.elementwise import Elementwise
@@ -33,7 +34,7 @@ READINGS: tuple[RuleTable[Any], ...] = (
     readings.batching,
 )
 
-assert NdToLinalg, "imported because it fills the table of lowerings"
+assert NdToLinalg and gradients and batching, "imported because they fill tables"
 
 
 def families(known: Registry) -> Families:
