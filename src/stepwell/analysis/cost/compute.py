@@ -16,7 +16,7 @@ from stepwell.core.machine import Machine
 from stepwell.dialects.kernel.levels import MASK, PEEL
 
 STRIDES = (-1, 2, 3, 4)
-"""Strides between lanes that are loaded as whole vectors and shuffled, as in `vectors`."""
+"""Strides between lanes that are loaded as whole vectors and shuffled; stores are never so."""
 MAX_PREDICTED_ITERATIONS = 8
 """Iterations of a loop below which its end is mostly predicted: predictors remember at least this
 many branches of a kind (Agner Fog's guide to microarchitectures)."""

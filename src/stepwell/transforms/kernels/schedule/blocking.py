@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
+from stepwell.analysis.cost.compute import STRIDES
 from stepwell.analysis.levels.kernel_ops import first_of_rows
 from stepwell.analysis.levels.legality import MAX_SCRATCH_BYTES
 from stepwell.analysis.structured import bits_of, combiner, element, stride
@@ -75,7 +76,6 @@ from stepwell.transforms.kernels.schedule.tall_tiles import with_taller
 from stepwell.transforms.kernels.schedule.tiles import MAX_ROW_VECTORS
 from stepwell.transforms.kernels.schedule.vectors import (
     MIN_LANES,
-    STRIDES,
     Loops,
     Operand,
     full_lanes,

@@ -14,6 +14,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from stepwell.analysis.cost.compute import STRIDES
 from stepwell.analysis.levels.kernel_ops import is_free, writes_along
 from stepwell.analysis.levels.queries import NO_LANES, Lanes
 from stepwell.analysis.levels.tails import MIN_LANES
@@ -41,8 +42,6 @@ CHUNK = 1 << 15
 three times the time that a waiting thread takes to begin (`Machine.launch`)."""
 MASKED_BITS = 512
 """Bits of a vector from which on the machine's loads take a mask: AVX-512."""
-STRIDES = (-1, 2, 3, 4)
-"""Strides between lanes that are loaded as whole vectors and shuffled; stores are never so."""
 STRAIGHT = (
     *(linalg.GenericOp, linalg.FillOp, tensor.EmptyOp, tensor.DimOp),
     *(arith.ConstantOp, kernel.ReturnOp),

@@ -27,6 +27,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument
 from xdsl.ir.affine import AffineDimExpr
 
+from stepwell.analysis.cost.compute import STRIDES
 from stepwell.analysis.levels import (
     KernelLevels,
     kernel_levels,
@@ -56,7 +57,6 @@ from stepwell.transforms.kernels.schedule.tails import choose_tails
 from stepwell.transforms.kernels.schedule.vectors import (
     MASKED_BITS,
     MIN_LANES,
-    STRIDES,
     Loops,
     Range,
     own_axis,
