@@ -1,7 +1,7 @@
 """Attention, and rotary position embeddings. For ``sw.nn``.
 
 No (queries, keys) array is materialized: scores, masks and weights are fused into one kernel with
-the products (note 011), and the backward pass works in blocks (`attention_blocks`).
+the products (note 082), and the backward pass works in blocks (`attention_blocks`).
 """
 
 from __future__ import annotations
