@@ -50,7 +50,7 @@ def candidates(sizes: tuple[int, int, int], rounds: int) -> list[Timed]:
     from stepwell.analysis.levels.queries import KernelLevels
     from stepwell.core.diagnostics import CompileError
     from stepwell.core.machine import this_machine
-    from stepwell.driver.lowering import Source
+    from stepwell.core.source import Source
     from stepwell.driver.tuning import Search, candidates_of
     from stepwell.transforms.kernels.schedule.variants import variants
 

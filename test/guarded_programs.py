@@ -27,11 +27,12 @@ import stepwell as sw
 from stepwell.core.checks import UnfitSizes
 from stepwell.core.guards import OutOfBounds
 from stepwell.core.shapes import DYNAMIC
+from stepwell.core.source import Source
 from stepwell.core.targets import machine_for, target_of
 from stepwell.dialects.interpreter import Exhausted, Interpreter
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.upstream import memory
-from stepwell.driver.lowering import Source, choose_entry, stage_text
+from stepwell.driver.lowering import choose_entry, stage_text
 from stepwell.driver.registry import registry
 from stepwell.testing.op_rows.row import Row
 

@@ -15,9 +15,10 @@ from xdsl.ir import Operation
 
 import stepwell as sw
 import stepwell.numpy as snp
+from stepwell.core.source import Source
 from stepwell.core.targets import machine_for
 from stepwell.dialects.kernel import FuncOp, LaunchOp
-from stepwell.driver.lowering import Lowering, Source
+from stepwell.driver.lowering import Lowering
 from stepwell.driver.pass_pipeline import parse
 
 pytestmark = pytest.mark.machine("halved")
@@ -171,7 +172,7 @@ def test_the_arena_holds_little_more_than_what_is_in_use(name: str) -> None:
     compiled = traced.compile(machine=serial)
     descent = Lowering.of(Source(str(traced), name, compiled.signature.entry, serial))
     descent.to("kernels")
-    for step in parse("bufferize", descent.source.known.passes):
+    for step in parse("bufferize", descent.placed.known.passes):
         step.run(descent.context, descent.module)
     arena = compiled.signature.arena
     assert arena is not None and 0 < arena <= 1.05 * busiest(descent.module)

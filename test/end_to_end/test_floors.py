@@ -10,9 +10,10 @@ import pytest
 from op_rows import ROWS
 
 import stepwell as sw
+from stepwell.core.source import Source
 from stepwell.core.targets import machine_for
 from stepwell.dialects.parsing import parse_module
-from stepwell.driver.lowering import Source, stage_text
+from stepwell.driver.lowering import stage_text
 from stepwell.driver.registry import registry
 from stepwell.transforms.graph.check_accesses import CheckAccesses
 

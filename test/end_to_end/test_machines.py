@@ -19,8 +19,9 @@ import stepwell as sw
 import stepwell.numpy as snp
 from stepwell.api.compiled import Compiled
 from stepwell.core.machine import VARIABLE, Machine, this_machine
+from stepwell.core.source import Source
 from stepwell.core.targets import machine_for
-from stepwell.driver.lowering import Source, Translation, translate
+from stepwell.driver.lowering import Translation, translate
 from stepwell.runtime.program import load_program, write_program
 from stepwell.testing.machines import MACHINES, Described, can_cross_compile
 from stepwell.testing.op_rows.row import Array

@@ -12,8 +12,9 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation
 
 from stepwell.core.machine import Machine
+from stepwell.core.source import Source
 from stepwell.dialects.types import places
-from stepwell.driver.lowering import Lowering, Source, translate
+from stepwell.driver.lowering import Lowering, translate
 from stepwell.driver.pass_pipeline import parse
 from stepwell.driver.pipeline import through
 from stepwell.testing.op_rows.together import Together
@@ -52,7 +53,7 @@ def _lost(module: ModuleOp) -> list[Operation]:
 def test_each_op_and_statement_names_its_lines(text: str) -> None:
     source = Source(text, FILE, "main", Machine())
     before = Lowering.of(source)
-    for step in parse(through("loops"), before.source.known.passes):
+    for step in parse(through("loops"), before.placed.known.passes):
         step.run(before.context, before.module)
         lost = _lost(before.module)
         assert not lost, (

@@ -13,7 +13,8 @@ import stepwell as sw
 import stepwell.numpy as snp
 from stepwell import lax, nn
 from stepwell.core.machine import this_machine
-from stepwell.driver.lowering import Source, stage_text
+from stepwell.core.source import Source
+from stepwell.driver.lowering import stage_text
 from stepwell.testing.machines import MACHINES
 from stepwell.testing.opencl import TARGETS
 

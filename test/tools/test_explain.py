@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from stepwell.core.machine import Machine
-from stepwell.driver.lowering import Lowering, Source
+from stepwell.core.source import Source
+from stepwell.driver.lowering import Lowering
 from stepwell.runtime import measuring
 from stepwell.tools.main import main
 from stepwell.transforms.kernels.schedule import reasons

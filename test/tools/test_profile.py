@@ -15,8 +15,9 @@ from stepwell.analysis.costs import kernel_costs
 from stepwell.core.diagnostics import CompileError
 from stepwell.core.machine import Machine
 from stepwell.core.signature import Kernel, Signature
+from stepwell.core.source import Source
 from stepwell.core.targets import Target
-from stepwell.driver.lowering import Lowering, Source
+from stepwell.driver.lowering import Lowering
 from stepwell.driver.pipeline import STAGES
 from stepwell.runtime import profiling
 from stepwell.runtime.limits import Limits

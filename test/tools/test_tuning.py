@@ -18,12 +18,13 @@ from stepwell.analysis.levels import KernelLevels, check_levels, schedule_of
 from stepwell.core.diagnostics import CompileError, Diagnostic, listening
 from stepwell.core.locks import Lock, Tuned, machine_key, parse_lock, write_lock
 from stepwell.core.machine import Machine
+from stepwell.core.source import Source
 from stepwell.core.targets import machine_for
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Schedule as Levels
 from stepwell.dialects.kernel.levels import schedule_from
 from stepwell.driver import tuning
-from stepwell.driver.lowering import Lowering, Source
+from stepwell.driver.lowering import Lowering
 from stepwell.tools.main import main
 from stepwell.transforms.kernels.schedule import Schedule
 from stepwell.transforms.kernels.schedule.locked import kernel_key

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import stepwell as sw
+from stepwell.core.source import Source
 from stepwell.core.targets import machine_for
-from stepwell.driver.lowering import Source, stage_text
+from stepwell.driver.lowering import stage_text
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "8"))
 SEED = int(os.environ.get("SEED", "1"))

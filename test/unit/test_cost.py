@@ -15,10 +15,11 @@ from stepwell.analysis.cost.program import Program
 from stepwell.analysis.levels import KernelLevels, check_levels, kernel_levels, schedule_of
 from stepwell.analysis.levels.building import edited
 from stepwell.core.machine import Machine, known_machine
+from stepwell.core.source import Source
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Action, Level, Schedule, schedule_from
 from stepwell.dialects.parsing import parse_module
-from stepwell.driver.lowering import Lowering, Source
+from stepwell.driver.lowering import Lowering
 from stepwell.driver.registry import registry
 
 ZEN4 = replace(known_machine("zen4"), threads=2, cores=2)

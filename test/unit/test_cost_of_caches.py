@@ -8,9 +8,10 @@ import pytest
 
 from stepwell.analysis.cost import Breakdown, predict
 from stepwell.core.machine import Machine, known_machine
+from stepwell.core.source import Source
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import schedule_from
-from stepwell.driver.lowering import Lowering, Source
+from stepwell.driver.lowering import Lowering
 
 XEON = replace(known_machine("sapphire-rapids"), threads=1, cores=1)
 ZEN5 = replace(known_machine("zen5"), threads=1, cores=1)

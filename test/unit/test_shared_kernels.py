@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from xdsl.dialects.builtin import LocationAttr
 
+from stepwell.core.source import Source
 from stepwell.core.targets import machine_for
 from stepwell.dialects import kernel
 from stepwell.dialects.types import fuse_locations, places
-from stepwell.driver.lowering import Lowering, Source
+from stepwell.driver.lowering import Lowering
 from stepwell.transforms.kernels import same_kernels
 
 

@@ -10,7 +10,8 @@ import pytest
 
 import stepwell as sw
 from stepwell.core.machine import known_machine
-from stepwell.driver.lowering import Source, stage_text
+from stepwell.core.source import Source
+from stepwell.driver.lowering import stage_text
 from stepwell.testing.machines import kernels_for
 
 RANDOM = np.random.default_rng(17)

@@ -17,8 +17,9 @@ from stepwell.core.collecting import uncollected
 from stepwell.core.deep import with_deep_stack
 from stepwell.core.deferred_methods import deferred_methods
 from stepwell.core.diagnostics import CompileError
-from stepwell.core.machine import Machine, thread_count
+from stepwell.core.machine import thread_count
 from stepwell.core.plugins import using
+from stepwell.core.source import Source
 from stepwell.core.targets import target_of
 from stepwell.core.version import VERSION
 from stepwell.driver.pipeline import default_stages
@@ -31,7 +32,6 @@ from stepwell.runtime.weights import Weights
 from stepwell.transforms.verifying import requested_checks
 
 if TYPE_CHECKING:
-    from stepwell.core.placement import Placement
     from stepwell.core.signature import Signature
     from stepwell.runtime.parts import Parts
     from stepwell.runtime.toolchain import Compiler
@@ -43,21 +43,13 @@ PACKAGE = Path(__file__).parent.parent
 
 @dataclass(frozen=True)
 class Request:
-    """All inputs of a compilation, so that it can be repeated for its stages."""
+    """All inputs of a compilation but the weights, so that it can be repeated for its stages."""
 
-    module: ModuleText
-    entry: str
+    source: Source
     target: str
-    machine: Machine
-    lock: str = ""
-    """Path of a lock file that fits this machine, or ""."""
-    passes: tuple[Placement, ...] = ()
     plugins: tuple[str, ...] = ()
-    check_bounds: bool = True
     device: str = ""
     """The device to load the program on; "" selects one."""
-    call: str = ""
-    """Shapes of the arguments of the only call that must be served, as "8x64,64"; "" for all."""
 
     def translate(self, part: Callable[[str], None] | None = None) -> Any:
         """Return the program in its target's language, with header and signature.
@@ -66,27 +58,24 @@ class Request:
         """
         with self._showing():
             lowering = import_module("stepwell.driver.lowering")
-            return lowering.translate(self._source(lowering), self.target, part)
+            return lowering.translate(self.source, self.target, part)
 
     def stage(self, name: str) -> str:
         """Return the module after a stage."""
         with self._showing():
-            lowering = import_module("stepwell.driver.lowering")
-            return lowering.stage_text(self._source(lowering), name)
+            return import_module("stepwell.driver.lowering").stage_text(self.source, name)
 
     def stages(self) -> dict[str, str]:
         """Return the module after each stage, by the stage's name."""
         with self._showing():
-            lowering = import_module("stepwell.driver.lowering")
-            return lowering.stage_texts(self._source(lowering))
+            return import_module("stepwell.driver.lowering").stage_texts(self.source)
 
     def tune(self, budget: float) -> Any:
         """Return schedules for the kernels, searched for ``budget`` seconds."""
         with self._showing(), uncollected():
             tuning = import_module("stepwell.driver.tuning")
-            source = self._source(import_module("stepwell.driver.lowering"))
             how = {"say": LOG.info, "target": self.target, "device": self.device}
-            return with_deep_stack(lambda: tuning.tune(source, budget, **how))
+            return with_deep_stack(lambda: tuning.tune(self.source, budget, **how))
 
     @contextmanager
     def _showing(self) -> Generator[None]:
@@ -95,15 +84,8 @@ class Request:
             with using(self.plugins):
                 yield
         except CompileError as error:
-            error.sources[self.module.name] = self.module.text
+            error.sources[self.source.name] = self.source.text
             raise
-
-    def _source(self, lowering: Any) -> Any:
-        machine = target_of(self.target).limits(self.machine)
-        return lowering.Source(
-            *(self.module.text, self.module.name, self.entry, machine),
-            *(self.lock, self.passes, self.check_bounds, self.call),
-        )
 
 
 def load_or_build(
@@ -121,14 +103,14 @@ def load_or_build(
             import_module("stepwell.driver.lowering")  # load it while compilers run
     compiler = find_compiler() if native else None
     key = digest(
-        *(read.text, read.name, request.entry, request.target, repr(request.machine)),
+        *(read.text, read.name, request.source.entry, request.target, repr(request.source.machine)),
         *(
             compiler.id if compiler else "",
             VERSION,
             files_stamp(PACKAGE),
             _pipeline_key(request),
             locked,
-            repr(request.check_bounds),
+            repr(request.source.check_bounds),
         ),
     )
     build = _Build(request, read, compiler, key, threads)
@@ -161,7 +143,8 @@ class _Build:
         calls is the whole, and is kept as such.
         """
         complete = Completion(self.whole)
-        folder, built = self._fetched(digest(self.key, "part"), replace(self.request, call=call))
+        limited = replace(self.request, source=replace(self.request.source, call=call))
+        folder, built = self._fetched(digest(self.key, "part"), limited)
         if built is not None and not built.served:
             whole = disk_cache().fetch("program", self.key, partial(_copy_files, folder))
             return self._loaded(whole, built, None)
@@ -221,10 +204,11 @@ def _pipeline_key(request: Request) -> str:
 
     A program that is to be checked must not be fetched if it was made without those checks.
     """
+    source = request.source
     stages = [f"{stage.name}: {stage.passes}" for stage in default_stages()]
-    classes = [class_stamp(p.kind) for p in request.passes if p.kind is not None]
+    classes = [class_stamp(p.kind) for p in source.passes if p.kind is not None]
     with using(request.plugins):
         return digest(
-            *(*stages, *map(str, request.passes), *classes),
-            *(plugins_stamp(request.module.text), requested_checks()),
+            *(*stages, *map(str, source.passes), *classes),
+            *(plugins_stamp(source.text), requested_checks()),
         )

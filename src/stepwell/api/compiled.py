@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from stepwell.core.hashing import sha256
 from stepwell.core.machine import Machine, thread_limit
 from stepwell.core.plugins import named, using
 from stepwell.core.signature import Kernel, Signature
+from stepwell.core.source import Source
 from stepwell.core.targets import machine_for, target_for, target_of
 from stepwell.core.tracebacks import entrance
 from stepwell.runtime.cache import cache_root, digest
@@ -136,7 +137,7 @@ class Compiled:
     @property
     def module_text(self) -> str:
         """The module's text before compilation; "" for a saved program."""
-        return self._request.module.text if self._request else ""
+        return self._request.source.text if self._request else ""
 
     def _with_stages(self) -> Request:
         if self._request is None:
@@ -149,6 +150,23 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"<compiled {self.signature}>"
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `compile`, which documents them."""
+
+    target: str = ""
+    device: Any = ""
+    resources: Mapping[str, Any] | None = None
+    machine: str | Machine = ""
+    name: str = ""
+    lock: str | Path | None = None
+    tune: bool | float = False
+    passes: Sequence[str | Placement] = ()
+    plugins: Sequence[str] = ()
+    check_bounds: bool = True
+    threads: int | None = None
 
 
 @entrance
@@ -205,14 +223,11 @@ def compile(
     >>> f(np.array([2.0, 3.0]))
     array([4., 9.])
     """
-    options: dict[str, Any] = {
-        "target": target,
-        "device": device,
-        "resources": resources,
-        "machine": machine,
-    }
-    options |= {"name": name, "lock": lock, "tune": tune, "passes": passes, "plugins": plugins}
-    return _compiled(module, entry, "", check_bounds=check_bounds, threads=threads, **options)
+    options = Options(
+        *(target, device, resources, machine, name, lock, tune),
+        *(passes, plugins, check_bounds, threads),
+    )
+    return _compiled(module, entry, options)
 
 
 @entrance
@@ -226,44 +241,39 @@ def compile_for_call(
 
     options : as in `compile`
     """
-    return _compiled(module, entry, ",".join("x".join(map(str, s)) for s in shapes), **options)
+    call = ",".join("x".join(map(str, s)) for s in shapes)
+    return _compiled(module, entry, Options(**options), call)
 
 
-def _compiled(
-    module: Any,
-    entry: str,
-    call: str,
-    *,
-    target: str = "",
-    device: Any = "",
-    resources: Mapping[str, Any] | None = None,
-    machine: str | Machine = "",
-    name: str = "",
-    lock: str | Path | None = None,
-    tune: bool | float = False,
-    passes: Sequence[str | Placement] = (),
-    plugins: Sequence[str] = (),
-    check_bounds: bool = True,
-    threads: int | None = None,
-) -> Compiled:
-    """Return a program; the options are those of `compile`.
+def _compiled(module: Any, entry: str, options: Options, call: str = "") -> Compiled:
+    """Return a program.
 
     call : the shapes of a call's arguments, for which it is compiled first; "" for all sizes
     """
-    _check_tune(tune)
-    thread_limit(threads)
-    read = _read(module, name, resources)
-    place, target = _device_of(device), target_for(target, _device_of(device))
-    with using(plugins):
-        described = machine_for(target, machine, place)
+    _check_tune(options.tune)
+    thread_limit(options.threads)
+    read = _read(module, options.name, options.resources)
+    device = _device_of(options.device)
+    target = target_for(options.target, device)
+    with using(options.plugins):
+        machine = target_of(target).limits(machine_for(target, options.machine, device))
         _check_resources(read)
-        schedules = _lock_file(module, read, entry, described, target, lock, tune)
-        text = ModuleText(read.text, read.name)  # a later request for stages needs no weights
-        placed = import_module("stepwell.core.placement").parse_placements(passes) if passes else ()
-        request = Request(text, entry, target, described, "", placed, named(), check_bounds, place)
-        locked = _lock_text(schedules, request, tune)
-        request = replace(request, lock=str(schedules) if locked else "")
-        return Compiled(load_or_build(request, read, locked, threads, call), request)
+        source = Source(
+            *(read.text, read.name, entry, machine),
+            passes=_placements(options.passes),
+            check_bounds=options.check_bounds,
+        )
+        request = Request(source, target, named(), device)
+        place = _lock_file(module, source, target, options)
+        locked = _lock_text(place, request, options.tune)
+        if locked:
+            request = replace(request, source=replace(source, lock=str(place)))
+        return Compiled(load_or_build(request, read, locked, options.threads, call), request)
+
+
+def _placements(passes: Sequence[str | Placement]) -> tuple[Placement, ...]:
+    """Parse placements; without any, a warm start does not import the parser."""
+    return import_module("stepwell.core.placement").parse_placements(passes) if passes else ()
 
 
 def _device_of(device: Any) -> str:
@@ -283,25 +293,16 @@ def _check_tune(tune: Any) -> None:
         raise CompileError(Diagnostic("error", f"no schedule is found in {tune} s", help=help))
 
 
-def _lock_file(
-    module: Any,
-    read: ModuleText,
-    entry: str,
-    machine: Machine,
-    target: str,
-    lock: str | Path | None,
-    tune: bool | float,
-) -> Path | None:
+def _lock_file(module: Any, source: Source, target: str, options: Options) -> Path | None:
     """Return the lock file to read, or to write by tuning; None if there is none."""
-    if lock is not None:
-        return Path(lock)
-    if isinstance(module, Path) and (tune or lock_beside(module, target).exists()):
+    if options.lock is not None:
+        return Path(options.lock)
+    if isinstance(module, Path) and (options.tune or lock_beside(module, target).exists()):
         return lock_beside(module, target)
-    if tune is False:
+    if options.tune is False:
         return None
-    key = digest(
-        read.text, entry, target, repr(machine), str(import_module("stepwell.core.locks").FORMAT)
-    )
+    form = str(import_module("stepwell.core.locks").FORMAT)
+    key = digest(source.text, source.entry, target, repr(source.machine), form)
     return cache_root() / "locks" / f"{key}.json"
 
 
@@ -319,7 +320,7 @@ def _lock_text(place: Path | None, request: Request, tune: bool | float) -> str:
     if tune is not False and not place.exists():
         budget = import_module("stepwell.driver.tuning").BUDGET if tune is True else float(tune)
         import_module("stepwell.core.locks").write_lock(place, request.tune(budget))
-    return fitting_lock(place, request.machine)
+    return fitting_lock(place, request.source.machine)
 
 
 def fitting_lock(place: Path, machine: Machine) -> str:

@@ -20,8 +20,9 @@ from stepwell.analysis.costs import Cost, kernel_costs
 from stepwell.analysis.equal_sizes import EqualSizes, equal_sizes
 from stepwell.core.diagnostics import CompileError, Diagnostic, did_you_mean, report
 from stepwell.core.machine import Machine
-from stepwell.core.placement import Placement, elements
+from stepwell.core.placement import elements
 from stepwell.core.signature import Kernel, Signature
+from stepwell.core.source import Source
 from stepwell.core.targets import Target, target_of
 from stepwell.dialects.parsing import parse_module
 from stepwell.dialects.printing import text_of
@@ -52,28 +53,16 @@ assert upstream, "imported for its patches of upstream syntax"
 
 
 @dataclass(frozen=True)
-class Source:
-    """The input of a compilation: a module's text, its entry function, and the machine."""
+class PlacedPasses:
+    """The passes that a module goes through, with those of packages and of the caller."""
 
-    text: str
-    name: str
-    entry: str
-    machine: Machine
-    lock: str = ""
-    """A lock file with schedules of its kernels."""
-    passes: tuple[Placement, ...] = ()
-    """Passes in addition to those of the pipeline and of installed plug-ins."""
-    check_bounds: bool = True
-    """Whether accesses of a module of buffers or loops are compared with sizes at run time."""
-    call: str = ""
-    """Shapes of the arguments of a call, as "8x64,64x64", which limit the versions of kernels to
-    those that run in it; "" for all versions."""
+    source: Source
 
     @cached_property
     def known(self) -> Registry:
         """All available dialects, passes and targets."""
         found = registry()
-        for placement in self.passes:
+        for placement in self.source.passes:
             if (kind := placement.kind) is not None:
                 found.add_pass(kind)
         return found
@@ -81,13 +70,13 @@ class Source:
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """The stages with all passes placed in them."""
-        return place(default_stages(), [*self.known.placements, *self.passes])
+        return place(default_stages(), [*self.known.placements, *self.source.passes])
 
     def steps(self, stage: Stage) -> Iterator[Step]:
         """Return the passes of ``stage``, with the options that `Machine` has too set from it."""
         for step in steps_of(stage, self.known.passes):
             yield (_with_machine_options if is_foreign(step.pass_) else _with_options_once)(
-                step, self.machine, self.lock, self.call
+                step, self.source.machine, self.source.lock, self.source.call
             )
 
 
@@ -103,7 +92,7 @@ _with_options_once = lru_cache(1024)(_with_machine_options)
 class Lowering:
     """Lowers one module through the stages; ``equal`` then tells which `?` must agree."""
 
-    source: Source
+    placed: PlacedPasses
     context: Context
     module: ModuleOp
     careful: bool = True
@@ -118,16 +107,22 @@ class Lowering:
     names: tuple[str, ...] = ()
     """The names of the results in the module."""
 
+    @property
+    def source(self) -> Source:
+        """The input of the compilation."""
+        return self.placed.source
+
     @classmethod
     def of(cls, source: Source, careful: bool = True) -> Lowering:
         """Parse and verify, and make the entry the only public function."""
-        context = source.known.context()
+        placed = PlacedPasses(source)
+        context = placed.known.context()
         module = parse_module(context, source.text, source.name)
         verify(module)
         choose_entry(module, source.entry)
         first = first_stage(module)
         names = result_names(module, source.entry)
-        lowering = cls(source, context, module, careful, first=first, names=names)
+        lowering = cls(placed, context, module, careful, first=first, names=names)
         lowering._warn_of_idle()
         if first >= LOOPS:
             check_constant_places(module)
@@ -142,11 +137,12 @@ class Lowering:
     @classmethod
     def of_lower_floor(cls, source: Source, module: ModuleOp) -> Lowering:
         """Begin with a module that is on a lower floor, for the machine of ``source``."""
-        return cls(source, source.known.context(), module, careful=False)
+        placed = PlacedPasses(source)
+        return cls(placed, placed.known.context(), module, careful=False)
 
     def _warn_of_idle(self) -> None:
         """Warn of requested passes in a stage above the floor of the module."""
-        for stage in self.source.stages[: self.first]:
+        for stage in self.placed.stages[: self.first]:
             for name in {p.name for p in self.source.passes} & {
                 e.partition("{")[0] for e in elements(stage.passes)
             }:
@@ -158,13 +154,13 @@ class Lowering:
 
     def to(self, last: str = STAGES[-1].name) -> None:
         """Run every stage up to and including ``last``."""
-        for stage in stages_through(last, self.source.stages):
+        for stage in stages_through(last, self.placed.stages):
             self.run_stage(stage)
 
     def kernels_outlined(self) -> None:
         """Run the passes that outline the kernels, but not those that schedule them."""
-        for stage in self.source.stages[self.first :]:
-            for step in self.source.steps(stage):
+        for stage in self.placed.stages[self.first :]:
+            for step in self.placed.steps(stage):
                 if step.pass_.name == SCHEDULING:
                     return
                 self._run(stage, step, self.module, self.done)
@@ -172,7 +168,7 @@ class Lowering:
 
     def after_scheduling(self) -> None:
         """Run the remaining passes on kernels that are scheduled."""
-        steps = [(stage, step) for stage in self.source.stages for step in self.source.steps(stage)]
+        steps = [(stage, step) for stage in self.placed.stages for step in self.placed.steps(stage)]
         place = next(k for k, (_, step) in enumerate(steps) if step.pass_.name == SCHEDULING)
         for stage, step in steps[place + 1 :]:
             self._run(stage, step, self.module, self.done)
@@ -184,7 +180,7 @@ class Lowering:
             return
         if stage.name == "buffers":
             write_result_names(self.module, self.source.entry, self.names)
-        for step in self.source.steps(stage):
+        for step in self.placed.steps(stage):
             self._run(stage, step, self.module, self.done)
             self.done.append(step)
         self._finish(stage)
@@ -192,7 +188,7 @@ class Lowering:
     def run_in_batches(self, stage: Stage, use: Callable[[ModuleOp], None]) -> None:
         """Run one stage on batches of kernels, and call ``use`` on each when it is lowered."""
         past = STAGE_NAMES.index(stage.name) < self.first
-        steps = [] if past else list(self.source.steps(stage))
+        steps = [] if past else list(self.placed.steps(stage))
         batches = KernelBatches(self.module)
         for some in batches:
             for k, step in enumerate(steps):
@@ -290,7 +286,7 @@ def _emitted(lowering: Lowering, target: Target) -> Any:
 
 def _emitted_in_parts(lowering: Lowering, part: Callable[[str], None]) -> Any:
     """Lower a module and print it as C, kernel by kernel."""
-    *upper, loops = lowering.source.stages
+    *upper, loops = lowering.placed.stages
     for stage in upper:
         lowering.run_stage(stage)
     lowering.guard()
@@ -337,7 +333,7 @@ def stage_texts(source: Source) -> dict[str, str]:
     """Return the module after each stage, keyed by the stage's name."""
     lowering = Lowering.of(source)
     texts: dict[str, str] = {}
-    for stage in source.stages:
+    for stage in lowering.placed.stages:
         lowering.run_stage(stage)
         texts[stage.name] = text_of(lowering.module)
     return texts
@@ -345,7 +341,8 @@ def stage_texts(source: Source) -> dict[str, str]:
 
 def pipeline_text(source: Source) -> str:
     """Return each stage's passes with all options, as `stepwell-opt -p` takes them."""
-    rows = [f"{s.name}: {','.join(map(str, source.steps(s)))}" for s in source.stages]
+    placed = PlacedPasses(source)
+    rows = [f"{s.name}: {','.join(map(str, placed.steps(s)))}" for s in placed.stages]
     return "\n".join(rows)
 
 

@@ -45,11 +45,12 @@ from stepwell.core.host_schedule import in_call
 from stepwell.core.locks import Lock, Tuned, machine_key
 from stepwell.core.machine import Machine
 from stepwell.core.shapes import DYNAMIC
+from stepwell.core.source import Source
 from stepwell.core.targets import Target, target_of
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Schedule
 from stepwell.dialects.kernel.versions import VERSIONS
-from stepwell.driver.lowering import Lowering, Source
+from stepwell.driver.lowering import Lowering
 from stepwell.driver.pipeline import STAGE_NAMES
 from stepwell.runtime.device_arrays import put
 from stepwell.runtime.entry import numpy_dtype

@@ -20,7 +20,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from stepwell.core.machine import this_machine
-from stepwell.driver.lowering import Source, stage_text
+from stepwell.core.source import Source
+from stepwell.driver.lowering import stage_text
 from stepwell.frontend.traced import Traced
 from stepwell.runtime.toolchain import FLAGS, SEMANTICS, Compiler, find_compiler
 

@@ -23,11 +23,12 @@ from stepwell.core.deep import with_deep_stack
 from stepwell.core.diagnostics import did_you_mean
 from stepwell.core.escape import quoted
 from stepwell.core.machine import Machine, this_machine
+from stepwell.core.source import Source
 from stepwell.dialects import kernel
 from stepwell.dialects.kernel.levels import Schedule
 from stepwell.dialects.kernel.versions import VERSIONS, versions_in
 from stepwell.dialects.types import places
-from stepwell.driver.lowering import Lowering, Source
+from stepwell.driver.lowering import Lowering
 from stepwell.runtime import measuring
 from stepwell.runtime.profiling import spans, spell_seconds
 from stepwell.tools.inputs import fail, inputs_of, module_of, program_of, source_of

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 from zipfile import BadZipFile
 
 import numpy as np
@@ -21,12 +20,10 @@ from stepwell.core.machine import Machine
 from stepwell.core.placement import parse_placements
 from stepwell.core.shapes import DYNAMIC
 from stepwell.core.signature import Tensor
+from stepwell.core.source import Source
 from stepwell.core.targets import Target, machine_for, target_for
 from stepwell.core.targets import target_of as target_named
 from stepwell.runtime.entry import numpy_dtype
-
-if TYPE_CHECKING:
-    from stepwell.driver.lowering import Source
 
 SIZE = 8
 """The default value of `?` where arrays are random."""
@@ -86,9 +83,7 @@ def source_of(module: ModuleText, options: argparse.Namespace) -> Source:
 
 def bare_source_of(module: ModuleText, options: argparse.Namespace) -> Source:
     """Return the input of a compilation, without the schedules of a lock file."""
-    lowering = import_module("stepwell.driver.lowering")  # only few commands need it
-    source: type[Source] = lowering.Source
-    return source(
+    return Source(
         *(module.text, module.name, entry_of(options), machine_of(options)),
         passes=parse_placements(passes_of(options)),
         check_bounds=not options.no_check_bounds,
