@@ -16,7 +16,7 @@ from stepwell.dialects import kernel
 from stepwell.lowering.emit.aliases import Aliases, buffers_of
 from stepwell.lowering.emit.guard_numbers import Guards
 from stepwell.lowering.emit.kinds import Kind, element_name, kind_of
-from stepwell.lowering.emit.lines import Notes, pruned, words
+from stepwell.lowering.emit.lines import Line, Notes, pruned, words
 from stepwell.lowering.emit.names import FAULT, Names, identifier
 from stepwell.lowering.emit.parameters import RUNTIME, Parameter, parameters, written
 from stepwell.lowering.emit.spelling import Spelling
@@ -209,7 +209,8 @@ class Unit:
         if not isinstance(what, StringAttr) or [p.name for p in kept] not in (["x"], ["x", "y"]):
             return []
         rows = self.spelling.quick(what.data, results[0])
-        return [row if row[0] == "#" else f"  {row}" for row in rows]
+        note = self.notes.of(op.location)
+        return [row if row[0] == "#" else str(Line(1, row, note)) for row in rows]
 
     def _result_type(self, name: str, results: Sequence[Kind]) -> str:
         if len(results) <= 1:

@@ -22,7 +22,7 @@ from stepwell.testing.op_rows.together import Together
 FILE = "model.mlir"
 
 _NOTE = re.compile(r"// \S+:\d+(-\d+)?(, \d+(-\d+)?)*(; \S+:[\d, -]+)*$")
-_NEEDS_NONE = re.compile(r"^(\}.*|else|//.*|)$")
+_NEEDS_NONE = re.compile(r"^(\}.*|else|//.*|#.*|)$")
 _OURS = re.compile(r"^(struct |typedef |.*\bsw_\w+\()")
 
 
