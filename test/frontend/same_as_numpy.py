@@ -1,5 +1,6 @@
 """Run a plain function by Python on NumPy's arrays, and compiled: all that one sees is the same."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -52,3 +53,13 @@ def same_as_numpy(
             a, b = np.asarray(w), np.asarray(g)
             assert (a.dtype, a.shape) == (b.dtype, b.shape), f"value {at}: {a!r} and {b!r}"
             np.testing.assert_allclose(b, a, rtol=rtol, atol=1e-14, err_msg=f"value {at}")
+
+
+def as_in_numpy(x: Any, index: Any) -> Any:
+    """Return what NumPy says; its first versions only warn where no element is chosen."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        try:
+            return x[index]
+        except DeprecationWarning as later:
+            raise IndexError(str(later)) from None

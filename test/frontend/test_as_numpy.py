@@ -108,6 +108,8 @@ SAME: dict[str, tuple[Any, ...]] = {
 @pytest.mark.parametrize("name", SAME)
 def test_the_same_as_in_numpy(name: str) -> None:
     function, *arrays = SAME[name]
+    if name == "clip by nothing" and not hasattr(np, "unstack"):
+        pytest.skip("NumPy before 2.1 has no default for the bounds")
     want = function(np, *arrays)
     got = sw.jit(lambda *given: function(snp, *given))(*arrays)
     assert got.dtype == want.dtype

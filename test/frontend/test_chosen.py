@@ -103,3 +103,36 @@ def test_segments_of_an_array() -> None:
     given = np.array([0, 3, 3, 20, 28, 40]), x, near, rows
     for found, wanted in zip(sw.jit(_segments)(*given), _segments(*given), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def _of_unknown_length(x: Any, t: Any) -> Any:
+    total, best = 0.0, 0
+    for i, j in zip(*np.nonzero(x > t), strict=True):
+        total += x[i, j] * (i + 2 * j)
+    for k, v in enumerate(x[x > t]):
+        total += k * v
+    flat = np.floor(x.ravel() * 4)
+    values, first, counts = np.unique(flat, return_index=True, return_counts=True)
+    rest = np.delete(x[0], np.where(x[0] > t)[0])
+    tails, n = np.zeros(12), 0
+    for v in x.ravel():  # the longest increasing subsequence
+        k = np.searchsorted(tails[:n], v)
+        tails[k] = v
+        if k == n:
+            n += 1
+    best = values[np.argmax(counts)]
+    doubled = np.fromiter((v * 2 for v in x[0]), dtype=float)
+    return total, best, first.sum(), counts.max(), len(values), rest.sum(), n, doubled
+
+
+def test_results_of_unknown_length_are_walked_and_measured() -> None:
+    compiled = sw.jit(_of_unknown_length)
+    x = np.random.default_rng(5).random((3, 4))
+    for t in (0.5, 2.0):
+        for found, wanted in zip(compiled(x, t), _of_unknown_length(x, t), strict=True):
+            np.testing.assert_allclose(found, wanted)
+
+
+def test_functions_of_python_are_pointed_to() -> None:
+    with pytest.raises(sw.TraceError, match=r"made by numpy.frompyfunc.*write numpy.vectorize"):
+        sw.jit(lambda x: np.frompyfunc(lambda v: v + 1, 1, 1)(x))(np.zeros(3))

@@ -65,7 +65,9 @@ def run(code: str) -> tuple[str | None, int | None, int, str]:
 @pytest.mark.parametrize("code, said", rows(), ids=[code.splitlines()[-1] for code, _ in rows()])
 def test_a_mistake_is_refused_in_words_at_its_line(code: str, said: str) -> None:
     kind, line, fault, message = run(code)
-    assert f"{RETURNED if line is None else ''}{kind}: {message}" == said
+    found = f"{RETURNED if line is None else ''}{kind}: {message}"
+    one, other = (s.replace("required positional", "required") for s in (found, said))
+    assert one == other  # NumPy before 2.4 tells no signature of some: the words are Python's
     assert line is None or line == fault
 
 

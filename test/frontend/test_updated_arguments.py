@@ -213,7 +213,7 @@ def test_memory_in_common() -> None:
         np.testing.assert_allclose(whole, wanted)
     odd, even = np.arange(48.0).reshape(24, 2).T  # side by side, element by element
     wanted = odd.copy(), even.copy()
-    jitted(odd.reshape(4, 6, copy=False), even.reshape(4, 6, copy=False))
+    jitted(odd.reshape(4, 6), even.reshape(4, 6))
     fed(*(w.reshape(4, 6) for w in wanted))
     np.testing.assert_allclose((odd, even), wanted)
 

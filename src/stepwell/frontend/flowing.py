@@ -25,9 +25,10 @@ from stepwell.frontend.expressions import MAKING
 from stepwell.frontend.flow import assert_, if_, returned
 from stepwell.frontend.growing import appending, joined
 from stepwell.frontend.instances import MAKERS, instance, is_own, is_rewritable, own
+from stepwell.frontend.iterables import Counted, Items, Range
 from stepwell.frontend.known import is_known, known_array
 from stepwell.frontend.logic import and_, compare, in_, not_, or_, ternary, truth_of
-from stepwell.frontend.loops import Items, Range, for_, while_
+from stepwell.frontend.loops import for_, while_
 from stepwell.frontend.masked import Masked
 from stepwell.frontend.promotion import has_traced
 from stepwell.frontend.pythons import GOING, PYTHONS
@@ -286,7 +287,7 @@ _JOINING = {"stack", "concatenate", "vstack", "hstack", "dstack"}
 """Functions that join the elements of a list, each of which is an array for them."""
 
 
-_TRACED = Tensor | Range | Items | Window | Masked
+_TRACED = Tensor | Range | Items | Counted | Window | Masked
 
 
 def _check_call(function: Any, args: tuple[Any, ...]) -> None:

@@ -13,8 +13,11 @@ from stepwell.frontend.checks import check_fits
 from stepwell.frontend.creation import asarray
 from stepwell.frontend.elementwise import check_axis
 from stepwell.frontend.indexing import take
+from stepwell.frontend.known import is_known
+from stepwell.frontend.masked import Masked
 from stepwell.frontend.operands import array, concatenate, known, split
-from stepwell.frontend.promotion import fresh, full
+from stepwell.frontend.promotion import BOOL, fresh, full
+from stepwell.frontend.runtime_bounds import Window
 from stepwell.frontend.table import public
 from stepwell.frontend.tensor import Tensor
 
@@ -107,13 +110,17 @@ def _along(arr: Any, axis: int | None) -> tuple[Tensor, int]:
 
 
 @public()
-def delete(arr: Any, obj: Any, axis: int | None = None) -> Tensor:
-    """`numpy.delete`; the positions must be known while tracing.
+def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
+    """`numpy.delete`; where only the run knows the positions, the result is as of a mask.
 
     raises IndexError : a position is out of range
     """
     value, at = _along(arr, axis)
     size = value.shape[at]
+    if isinstance(obj, Window | Masked) or (isinstance(obj, Tensor) and not is_known(obj)):
+        stays = full((size,), True, BOOL)
+        stays[obj] = False
+        return value[(*(slice(None),) * at, stays)]
     places = _positions(obj, size, "delete").reshape(-1)
     for place in places:
         if not -size <= place < size:

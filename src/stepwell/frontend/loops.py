@@ -5,17 +5,15 @@ A loop over a range or an array is traced once if its body needs no Python value
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
-import numpy as np
-
-from stepwell.frontend import elementwise as e
 from stepwell.frontend.carries import Variables, loop
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.flow import Get, Put, if_
 from stepwell.frontend.growing import Grown, allowed, extend, slots_of, write
+from stepwell.frontend.iterables import Counted, Items, Range, items_of
 from stepwell.frontend.logic import and_, not_
 from stepwell.frontend.masked import unmasked
 from stepwell.frontend.promotion import lift
@@ -25,70 +23,6 @@ from stepwell.frontend.tensor import Tensor
 from stepwell.frontend.tracing import Region, Trace, active_trace, current_trace
 from stepwell.frontend.ufuncs import weakened
 from stepwell.frontend.unrolling import Unrolled
-
-
-class Range:
-    """A range whose bounds are traced."""
-
-    def __init__(self, *bounds: Any) -> None:
-        first, last = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
-        self.step = bounds[2] if len(bounds) > 2 else 1
-        if isinstance(self.step, Tensor):
-            raise TraceError("the step of a range must be known while tracing")
-        if not self.step:
-            raise ValueError("range() arg 3 must not be zero")
-        self.first, self.last = first, last
-
-    def count(self) -> Any:
-        """Return the number of iterations."""
-        apart = self.last - self.first if self.step > 0 else self.first - self.last
-        step = abs(self.step)
-        return weakened(e.maximum(lift(apart + (step - 1)) // step, 0))
-
-    def backwards(self) -> Range:
-        """Return the numbers in reverse order."""
-        before = self.first - self.step
-        return Range(before + self.count() * self.step, before, -self.step)
-
-    def __repr__(self) -> str:
-        return f"<range({self.first!r}, {self.last!r}, {self.step!r})>"
-
-    def __iter__(self) -> NoReturn:
-        raise TraceError(
-            "how often this goes round is not known while tracing; "
-            "write it as a for statement: for i in range(n): ..."
-        )
-
-
-class Items:
-    """The iterable of a loop as an indexed sequence: any index may be traced."""
-
-    def __init__(self, length: int, get: Callable[[Any], Any]) -> None:
-        self.length, self.get = length, get
-
-    def __len__(self) -> int:
-        return self.length
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self.get(k) for k in range(self.length))
-
-    def __getitem__(self, k: Any) -> Any:
-        return self.get(k)
-
-
-def items_of(values: Any) -> Items | None:
-    """Return an iterable that can be indexed, as `Items`; None for any other."""
-    if isinstance(values, Items):
-        return values
-    if isinstance(values, range):
-        return Items(len(values), lambda k: values.start + values.step * k)
-    if isinstance(values, Tensor) and values.shape:
-        return Items(len(values), lambda k: values[k])
-    if isinstance(values, np.ndarray) and values.ndim:
-        return Items(len(values), lambda k: (lift(values) if isinstance(k, Tensor) else values)[k])
-    if isinstance(values, list | tuple):
-        return Items(len(values), lambda k: values[k])
-    return None
 
 
 @dataclass(frozen=True)
@@ -231,12 +165,13 @@ def for_(
         _counted(items, _identity, statement)
         return
     items = unmasked(items)
-    if isinstance(items, Window):
-        bounds = items.bounds[0]
-        if bounds is not None:
-            inside = Range(weakened(lift(bounds.low)), weakened(lift(bounds.high)))
-            _counted(inside, lambda k: items.values[k], statement)
-            return
+    if isinstance(items, Window) and (bounds := items.bounds[0]) is not None:
+        inside = Range(weakened(lift(bounds.low)), weakened(lift(bounds.high)))
+        _counted(inside, lambda k: items.values[k], statement)
+        return
+    if isinstance(items, Counted):
+        _counted(Range(0, weakened(lift(items.length))), items.get, statement)
+        return
     found = items_of(items)
     if found is None or active_trace() is None or _is_short(found, statement):
         unrolled = Unrolled()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Callable
+from functools import reduce
+from itertools import islice
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,11 +14,12 @@ import numpy as np
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import lists
 from stepwell.frontend import reduction as r
+from stepwell.frontend.checks import check
 from stepwell.frontend.creation import asarray
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.flow import is_data, joined, spec_of, truth
+from stepwell.frontend.iterables import Counted, Items, Range, counted, items_of
 from stepwell.frontend.logic import and_, or_
-from stepwell.frontend.loops import Items, Range, items_of
 from stepwell.frontend.masked import Masked
 from stepwell.frontend.maths import MATHS
 from stepwell.frontend.promotion import as_dtype, cast, full, is_number, lift
@@ -89,8 +92,8 @@ def _test_of(value: Any) -> Callable[[], Any]:
     return lambda: truth(value) if isinstance(value, Tensor) else bool(value)
 
 
-GOING = (any, all, min, max, sorted, sum, isinstance, type)
-"""Builtins that iterate over any argument, or ask for its type."""
+GOING = (any, all, min, max, sorted, sum, isinstance, type, np.fromiter)
+"""Functions that iterate over any argument, or ask for its type."""
 
 
 def _sum(values: Any, /, start: Any = 0) -> Any:
@@ -174,6 +177,8 @@ def _length(*values: Any) -> Any:
 
 
 def _enumerate(values: Any, start: Any = 0) -> Any:
+    if (some := counted(values)) is not None:
+        return Counted(some.length, lambda k: (k + start, some.get(k)))
     found = items_of(values)
     if found is None:
         return enumerate(values, start)
@@ -181,6 +186,14 @@ def _enumerate(values: Any, start: Any = 0) -> Any:
 
 
 def _zip(*values: Any, strict: bool = False) -> Any:
+    found = [counted(v) or items_of(v) for v in values]
+    some = [f for f in found if f is not None]
+    if len(some) == len(found) and any(isinstance(f, Counted) for f in some):
+        for f in some[1:] if strict else ():
+            same = e.equal(lift(f.length), lift(some[0].length))
+            check(same, "ValueError", ["zip() has arguments of different lengths"])
+        most = reduce(np.minimum, [f.length for f in some])
+        return Counted(most, lambda k: tuple(f.get(k) for f in some))
     found = [items_of(v) for v in values]
     if any(f is None for f in found):
         return zip(*values, strict=strict)
@@ -201,6 +214,16 @@ def _ndenumerate(values: Any) -> Items:
         return tuple(index), x[tuple(index)]
 
     return Items(x.size, get)
+
+
+def _fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
+    values = list(iter if count < 0 else islice(iter, count))
+    if not _has_traced(values):
+        return np.fromiter(values, dtype, count)
+    if len(values) < count:
+        said = f"iterator too short: Expected {count} but iterator had only {len(values)}"
+        raise ValueError(said)
+    return asarray(values, dtype)
 
 
 def _nditer(*_: Any, **__: Any) -> NoReturn:
@@ -232,6 +255,7 @@ PYTHONS: dict[Any, Callable[..., Any]] = {
     builtins.type: _type,
     np.ndenumerate: _ndenumerate,
     np.nditer: _nditer,
+    np.fromiter: _fromiter,
     **{kind: _scalar(kind) for kind in SCALARS},
     **MATHS,
 }

@@ -79,6 +79,8 @@ class Window(Statistics, Partial, np.lib.mixins.NDArrayOperatorsMixin):
         if name == "put" and len(args) == 3 and isinstance(args[1], Window) and not keywords:
             args[0].reshape(-1)[args[1]] = args[2]
             return None
+        if name == "delete" and isinstance(args[0], Tensor):
+            return call_named(name, args, keywords)
         if name in _ELEMENTWISE:
             given, bounds = together(args)
             return Window(call_named(name, given, keywords), bounds)

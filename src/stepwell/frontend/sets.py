@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from stepwell.frontend import elementwise as e
 from stepwell.frontend import reduction as r
-from stepwell.frontend.compressed import beside, chosen_places, packed, unraveled
+from stepwell.frontend.compressed import at_front, beside, chosen_places, packed, unraveled
 from stepwell.frontend.errors import TraceError
 from stepwell.frontend.indexing import take
 from stepwell.frontend.joining import concat, stack
@@ -168,22 +168,26 @@ def unique(
 
     size : the length of the result: the largest elements are dropped, or ``fill_value`` is the
         padding (default: the least element). Padding has the index of the least element and the
-        count 0. NumPy's length is known at run time only
-    raises TraceError : ``size`` is missing
+        count 0. Without it, the length is known at run time only, as that of `nonzero`
     source : `numpy.unique`, `jax.numpy.unique`
     """
-    n = _check_size("unique", size)
+    n = _check_size("unique", size) if size is not None else array(ar).size
     if axis is not None:
         raise TraceError("unique of rows (axis=) is not known to Stepwell")
     groups = _grouped(ar, equal_nan)
     values, places = _selected(groups.row, groups.first, n, fill_value)
-    found: list[Tensor] = [values]
+    count = cast(r.sum(groups.first), INTEGER)
+
+    def sized(value: Tensor) -> Any:
+        return value if size is not None else at_front(value, count)
+
+    found: list[Any] = [sized(values)]
     if return_index:
-        found.append(take(groups.order, places, mode="clip") if groups.row.size else places)
+        found.append(sized(take(groups.order, places, mode="clip") if groups.row.size else places))
     if return_inverse:
         found.append(_inverse(groups, array(ar).shape))
     if return_counts:
-        found.append(_counts(groups, n))
+        found.append(sized(_counts(groups, n)))
     return found[0] if len(found) == 1 else tuple(found)
 
 

@@ -112,9 +112,7 @@ def call_named(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> A
     ours, takes, theirs = FUNCTIONS[name], _parameters(name), _signature(name)
     out = None
     if theirs is None:
-        given = dict(keywords)
-        if "out" not in takes:
-            out = given.pop("out", None)
+        given, out = _unsigned(takes, keywords)
         return stored(ours(*args, **given), out, name=name)
     extra = {k: v for k, v in keywords.items() if k not in theirs.parameters and k in takes}
     try:
@@ -138,6 +136,16 @@ def call_named(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> A
     for key in [k for k in given if k not in takes]:
         _check_default(name, key, given.pop(key), theirs)
     return stored(ours(*positional, **given), out, name in CASTING, name)
+
+
+def _unsigned(takes: Mapping[str, Any], keywords: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+    """Return the arguments for ours, and ``out``, where NumPy tells no signature."""
+    given = dict(keywords)
+    out = given.pop("out", None) if "out" not in takes else None
+    for key in given.keys() & _HARMLESS.keys() - takes.keys():
+        if given[key] in _HARMLESS[key]:
+            del given[key]
+    return given, out
 
 
 CASTING = {
@@ -278,6 +286,11 @@ def ufunc_refusal(function: Any) -> str:
     name = function.__name__
     if numpys(name) is function:
         return refusal(name)
+    if "->O" in "".join(function.types):
+        return (
+            f"'{name}' was made by numpy.frompyfunc, which computes Python objects one by one; "
+            "write numpy.vectorize(f), or call f with the whole array"
+        )
     return (
         f"the ufunc '{name}' of another package is not known to Stepwell; the program can call it "
         f"when it runs: sw.callback({name}, like, ...), with the shape and dtype of `like`"

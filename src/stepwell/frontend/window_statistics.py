@@ -10,9 +10,10 @@ import numpy as np
 
 from stepwell.frontend import elementwise as e
 from stepwell.frontend.checks import check
-from stepwell.frontend.promotion import cast, lift
+from stepwell.frontend.creation import iota
+from stepwell.frontend.promotion import INTEGER, cast, lift
 from stepwell.frontend.table import call_named
-from stepwell.frontend.window_reductions import Masked
+from stepwell.frontend.window_reductions import Masked, limit
 
 
 class Statistics(Masked):
@@ -42,6 +43,18 @@ class Statistics(Masked):
     def count_nonzero(self, axis: Any = None) -> Any:
         """Return the number of elements other than zero."""
         return self.own(np.not_equal, 0).sum(axis)
+
+    def searchsorted(self, v: Any, side: str = "left") -> Any:
+        """Return how many of the elements, which ascend, precede each element of ``v``."""
+        (bounds,) = self.bounds if self.ndim == 1 else (None,)
+        if bounds is None:
+            self.refuse()
+        at = iota(self.values.shape, 0, INTEGER)
+        least, most = (np.asarray(limit(self.dtype, m), self.dtype) for m in (False, True))
+        row = e.where(e.less(at, bounds.low), least, e.where(self.mask, self.values, most))
+        found = call_named("searchsorted", (row, v), {"side": side})
+        high = e.maximum(bounds.high, bounds.low)
+        return e.subtract(e.minimum(e.maximum(found, bounds.low), high), bounds.low)
 
     def norm(self) -> Any:
         """Return the Euclidean norm of the elements."""
