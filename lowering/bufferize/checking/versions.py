@@ -7,7 +7,7 @@ iteration and, if it holds at the head of an iteration, at its end, under the na
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -234,9 +234,10 @@ class Proof:
             down = self.relative(version.part, fact.path)
             if down is not None:
                 return self.holds(self._inside(fact, version.value, down, version.part))
-        pieces = self._pieces(fact)
-        if pieces is not None and all(map(self.holds, pieces)):
-            return True
+        for within in (self.relative, relative_view):
+            pieces = self._pieces(fact, within)
+            if pieces is not None and all(map(self.holds, pieces)):
+                return True
         if self._from_earlier(fact, version):
             return True
         path, view = fact.path, fact.view  # what holds more holds the part
@@ -282,13 +283,18 @@ class Proof:
         kept = frozenset(join(root, gap) for gap in gaps if gap is not None)
         return fact._replace(version=version, path=join(root, path), gaps=kept)
 
-    def _pieces(self, fact: Fact) -> list[Fact] | None:
-        """Return the facts of what a tensor is made of by insertion, None if it is not so made."""
+    def _pieces(
+        self, fact: Fact, within: Callable[[Steps, Steps], Steps | None]
+    ) -> list[Fact] | None:
+        """Return the facts of what a tensor is made of by insertion, None if it is not so made.
+
+        within : returns the view from a piece to a part, None if that is not known to be in it
+        """
         pieces, dest = self.tensors.pieces(fact.value)
         if not pieces:
             return None
         for box, piece in pieces:
-            if fact.view and (down := self.relative(box, fact.view)) is not None:
+            if fact.view and (down := within(box, fact.view)) is not None:
                 return [fact._replace(value=piece, view=down)]
         whole, view = fact.path, fact.view
         while view and (whole[-1:] == view[-1:] or not isinstance(view[-1], Slice)):
