@@ -47,6 +47,7 @@ CASES = {
     "a function of Python's": lambda x: np.vectorize(math.sqrt)(np.abs(x)),
     "an argument that stays whole": lambda x: np.vectorize(line, excluded=[0])([1.0, 2.0], x),
     "one by name": lambda x: np.vectorize(line, excluded=["p"])(a=x, p=[1.0, 2.0]),
+    "nothing else": lambda x: np.vectorize(line, excluded=[0, 1])([1.0, 2.0], x),
     "an array from outside": lambda x: np.vectorize(lambda a, b: a + b)(WEIGHTS, x),
     "a list": lambda x: np.vectorize(lambda a: a + 1)([x[0, 0], x[0, 1]]),
     "no axes": lambda x: np.vectorize(lambda a: a + 1)(x[0, 0]),

@@ -33,16 +33,18 @@ def vectorized(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -
     places: list[Any] = [*range(len(args)), *keywords]
     given = dict(zip(places, (*args, *keywords.values()), strict=True))
     varying = [place for place in places if place not in function.excluded]
-    values = broadcast_arrays(*(given[place] for place in varying))
-    shape = values[0].shape
-    if 0 in shape and function.otypes is None:
-        raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
 
     def of_numbers(*numbers: Any) -> Any:
         put = {**given, **dict(zip(varying, numbers, strict=True))}
         named = {name: put[name] for name in keywords}
         return call(function.pyfunc, *(put[k] for k in range(len(args))), **named)
 
+    if not varying:
+        return of_numbers()
+    values = broadcast_arrays(*(given[place] for place in varying))
+    shape = values[0].shape
+    if 0 in shape and function.otypes is None:
+        raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
     flat = [reshape(value, -1) for value in values]
     found = vmap(lambda *numbers: _outputs(of_numbers, function.otypes, numbers))(*flat)
     results = tuple(reshape(each, shape) for each in found)

@@ -18,12 +18,12 @@ from importlib import import_module
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr
 
 from stepwell.transforms.canonicalize import Canonicalize
 from stepwell.transforms.cse import CommonSubexpressions
 from stepwell.transforms.dce import DeadCode
-from stepwell.transforms.passes import Pass
+from stepwell.transforms.passes import Pass, fail
 
 PART, LATER = "nd.part", "nd.later"
 """Attributes of a function: the part to keep, and the numbers of trailing arguments and results
@@ -71,5 +71,16 @@ class SplitDerivatives(Pass):
         CommonSubexpressions().apply(ctx, op)
         splitting = import_module("stepwell.transforms.graph.splitting")  # with all rules
         for function in found:
-            splitting.split(function)
+            splitting.split(function, *_parts_of(function))
         DeadCode().apply(ctx, op)
+
+
+def _parts_of(function: func.FuncOp) -> tuple[str, tuple[int, int]]:
+    """Take the attributes from a function: the part to keep, and the two numbers."""
+    part, later = function.attributes.pop(PART), function.attributes.pop(LATER, None)
+    given = later.data if isinstance(later, ArrayAttr) else ()
+    numbers = [n.value.data for n in given if isinstance(n, IntegerAttr)]
+    wanted = part.data if isinstance(part, StringAttr) else ""
+    if wanted not in ("before", "after") or not len(numbers) == len(given) == 2:
+        fail(function, f"{PART} is before or after, and {LATER} has two numbers")
+    return wanted, (numbers[0], numbers[1])

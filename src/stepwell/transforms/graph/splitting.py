@@ -12,35 +12,31 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
     FunctionType,
-    IntegerAttr,
-    StringAttr,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from stepwell.core.diagnostics import Diagnostic, is_heard, report
 from stepwell.dialects.nd.gradients.keeping import choose, is_cheap, is_repeatable, listed
 from stepwell.dialects.nd.gradients.reverse import reads
 from stepwell.dialects.types import place_of, times_again
-from stepwell.transforms.graph.split_derivatives import LATER, PART
 from stepwell.transforms.passes import fail
 
 
-def split(function: func.FuncOp) -> None:
-    """Keep the part of a function that its attributes name."""
-    part, later = function.attributes.pop(PART), function.attributes.pop(LATER, None)
-    block, counts = function.body.block, _counts(later)
-    wanted = part.data if isinstance(part, StringAttr) else ""
-    if wanted not in ("before", "after") or counts is None:
-        fail(function, f"{PART} is before or after, and {LATER} has two numbers")
+def split(function: func.FuncOp, part: str, counts: tuple[int, int]) -> None:
+    """Keep one part of a function, "before" or "after".
+
+    counts : of the last arguments and results, which belong to the part after
+    """
+    block = function.body.block
     ends = list(_terminator(block).operands)
     arguments, results = len(block.args) - counts[0], len(ends) - counts[1]
     if arguments < 0 or results < 0:
-        fail(function, f"@{function.sym_name.data} has less than {LATER} says")
+        fail(function, f"@{function.sym_name.data} has less than nd.later says")
     late = _late_values(block, arguments, ends[:results])
     if any(v in late for v in ends[:results]):
         fail(function, f"a result of the part before is made of the last {counts[0]} arguments")
     kept = _residuals(function, late, ends[results:])
-    if wanted == "before":
+    if part == "before":
         if is_heard():
             _remark_kept(function, kept)
         _return(block, [*ends[:results], *kept])
@@ -51,12 +47,6 @@ def split(function: func.FuncOp) -> None:
     else:
         _keep_after(block, arguments, ends[results:], kept, late)
         _update_type(function, 0, 0)
-
-
-def _counts(later: Attribute | None) -> tuple[int, int] | None:
-    given = later.data if isinstance(later, ArrayAttr) else ()
-    numbers = [n.value.data for n in given if isinstance(n, IntegerAttr)]
-    return (numbers[0], numbers[1]) if len(numbers) == len(given) == 2 else None
 
 
 def _terminator(block: Block) -> Operation:

@@ -183,8 +183,8 @@ def _of_shared_loops(
     if found.extents[row] == DYNAMIC_INDEX and _is_argument_size(found, row):
         yield from (Range(row, low, high, high) for low, high in (*ROW_RANGES, SOME_ROWS))
     if found.extents[column] == DYNAMIC_INDEX and _is_argument_size(found, column):
-        few = [Range(column, n, n, n) for n in (1, *STRIDES) if n > 0]
-        yield from (some for some in few if _reads_along_sum(function, some, machine))
+        exact = [Range(column, n, n, n) for n in (1, *STRIDES) if n > 0]
+        yield from (some for some in exact if _reads_along_sum(function, some, machine))
         lanes, few = _lanes(found, machine), _few_columns(found, shared, machine)
         yield Range(column, 0, lanes, lanes)
         yield from [Range(column, lanes + 1, few, few)] if few > lanes else []

@@ -29,7 +29,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from stepwell.dialects import kernel
 from stepwell.dialects.types import tensor_type
-from stepwell.transforms.structured.scalar_loops.bounds import Bounds
+from stepwell.transforms.structured.scalar_loops.bounds import Bounds, Range
 from stepwell.transforms.structured.scalar_loops.code import Code, erase_unused, refuse
 
 LEAST = 1 << 14
@@ -92,28 +92,23 @@ def _tensors(op: Operation) -> list[SSAValue]:
 
 def _count(bounds: Bounds, loop: scf.ForOp) -> int | None:
     """Return the number of indices from 0 to the greatest one of a loop; None if unknown."""
-    least, most = _least(bounds, loop.lb), _most(bounds, loop.ub)
+    least, most = _range(bounds, loop.lb)[0], _range(bounds, loop.ub)[1]
     return None if least < 0 or most >= 1 << 40 else max(most, 1)
 
 
-def _least(bounds: Bounds, value: SSAValue) -> int:
+def _range(bounds: Bounds, value: SSAValue) -> Range:
+    """Return the range of a loop's bound; facts about those of inner loops are forgotten by now."""
     held = bounds.of(value)
     assert held is not None
     match value.owner:
-        case arith.MaxSIOp(lhs=a, rhs=b):
-            return max(held[0], _least(bounds, a), _least(bounds, b))
+        case arith.MaxSIOp(lhs=x, rhs=y):
+            of = max
+        case arith.MinSIOp(lhs=x, rhs=y):
+            of = min
         case _:
-            return held[0]
-
-
-def _most(bounds: Bounds, value: SSAValue) -> int:
-    held = bounds.of(value)
-    assert held is not None
-    match value.owner:
-        case arith.MinSIOp(lhs=a, rhs=b):
-            return min(held[1], _most(bounds, a), _most(bounds, b))
-        case _:
-            return held[1]
+            return held
+    (a, b), (c, d) = _range(bounds, x), _range(bounds, y)
+    return max(held[0], of(a, c)), min(held[1], of(b, d))
 
 
 @dataclass
